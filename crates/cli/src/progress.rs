@@ -20,6 +20,8 @@ pub struct Progress {
     bar: ProgressBar,
     since: Instant,
     wanted: bool,
+    /// A supervisor wants to hear of it.
+    reported: bool,
     shown: AtomicBool,
     /// When the supervisor hears of it next, in milliseconds.
     report: AtomicU64,
@@ -53,10 +55,12 @@ impl Progress {
         }
         bar.set_message(what.to_owned());
         let wanted = !global.quiet && std::io::stderr().is_terminal();
+        let reported = !global.quiet && supervised::is_on();
         Progress {
             bar,
             since: Instant::now(),
             wanted,
+            reported,
             shown: AtomicBool::new(false),
             report: AtomicU64::new(0),
         }
@@ -81,7 +85,7 @@ impl Progress {
     /// Lets a supervisor know, now and then.
     fn report(&self, position: Option<u64>) {
         let now = self.since.elapsed().as_millis() as u64;
-        if supervised::is_on() && now >= self.report.load(Relaxed) {
+        if self.reported && now >= self.report.load(Relaxed) {
             self.report.store(now + REPORT, Relaxed);
             supervised::report(
                 json!({"what": self.bar.message(), "done": position, "of": self.bar.length()}),

@@ -179,6 +179,14 @@ impl Item {
         (self.size, self.modified_ms)
     }
 
+    /// What a person knows it by: its path, or the name of a file that a browser sent.
+    pub(crate) fn title(&self) -> String {
+        match self.kind {
+            "dropped" => self.name.clone(),
+            _ => self.history.display().to_string(),
+        }
+    }
+
     /// What `result.json` says.
     fn document(&self) -> Option<Value> {
         let path = self.run.as_ref()?.join("result.json");

@@ -56,8 +56,8 @@ pub trait Commands: Send + Sync {
     /// If a field is wrong, or names what the person who started the server did not allow.
     fn invocation(&self, command: &str, fields: &Value, target: &Target<'_>) -> Result<Invocation, Refusal>;
 
-    /// Decides the levels of a history and writes the page about it.
-    fn check(&self, history: &Path, report: &Path) -> Invocation;
+    /// Decides the levels of a history, which a person knows by a name, and writes the page about it.
+    fn check(&self, history: &Path, name: &str, report: &Path) -> Invocation;
 }
 
 /// How to serve.

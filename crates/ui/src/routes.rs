@@ -269,7 +269,7 @@ impl App {
             return Ok(job);
         }
         let report = Jobs::report(self.private.path())?;
-        let invocation = self.commands.check(&item.history, &report);
+        let invocation = self.commands.check(&item.history, &item.title(), &report);
         let (folders, id): (Weak<Folders>, _) = (Arc::downgrade(&self.folders), item.id.clone());
         let learn = move |job: &Job| {
             let (Some(folders), Some(document)) = (folders.upgrade(), job.document()) else { return };

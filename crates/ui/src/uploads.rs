@@ -9,9 +9,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Most files that are on their way at one time.
 const OPEN: usize = 8;
+/// A file of which no part came for so long gives way to another.
+const IDLE: Duration = Duration::from_secs(60);
 /// Most characters of a name that are kept.
 const NAME: usize = 200;
 
@@ -39,6 +42,7 @@ struct Upload {
     file: File,
     size: u64,
     written: u64,
+    last: Instant,
 }
 
 /// Files on their way.
@@ -65,13 +69,17 @@ impl Uploads {
         }
         let mut open = self.lock();
         if open.len() >= OPEN {
-            return Err(Refused::TooMany);
+            // A page that was left does not say so.
+            let idle = open.iter().filter(|(_, upload)| upload.last.elapsed() > IDLE);
+            let longest = idle.min_by_key(|(_, upload)| upload.last).map(|(id, _)| id.clone());
+            let left = longest.and_then(|id| open.remove(&id)).ok_or(Refused::TooMany)?;
+            _ = fs::remove_file(left.path);
         }
         let id = random_name()?;
         let path = self.folder.join(format!("{id}{}", extensions(name)));
         let file = File::create_new(&path)?;
         let name = name.chars().take(NAME).collect();
-        open.insert(id.clone(), Upload { name, path, file, size, written: 0 });
+        open.insert(id.clone(), Upload { name, path, file, size, written: 0, last: Instant::now() });
         Ok(id)
     }
 
@@ -87,6 +95,7 @@ impl Uploads {
         }
         upload.file.write_all(part)?;
         upload.written += part.len() as u64;
+        upload.last = Instant::now();
         Ok(upload.written)
     }
 

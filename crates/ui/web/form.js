@@ -4,9 +4,10 @@ import { el, show, copyButton, announce } from './dom.js';
 import { aboutServer, get, post } from './api.js';
 import { titleOf } from './runs.js';
 
-const label = name => ({ url: 'database', txns: 'transactions', 'txns-per-session': 'transactions per session',
-  'ops-per-txn': 'operations per transaction', 'min-ops-per-txn': 'least operations per transaction', output: 'file name' })[name]
-  || name.replaceAll('-', ' ');
+const LABELS = { url: 'Database', txns: 'Transactions', 'txns-per-session': 'Transactions per session',
+  'ops-per-txn': 'Operations per transaction', 'min-ops-per-txn': 'Least operations per transaction', output: 'File name',
+  listen: 'Port for lines', http: 'Port for HTTP', metrics: 'Port for metrics', throwaway: 'Throw-away server' };
+const label = name => LABELS[name] || name[0].toUpperCase() + name.slice(1).replaceAll('-', ' ');
 
 /** What was typed survives leaving the page. */
 const typed = {};
@@ -45,7 +46,7 @@ function control(command, field, items, changed) {
 /** The form of a command, with the command line that it stands for. */
 export function commandForm(form, items, signal) {
   typed[form.command] ||= form.command === 'test' ? { url: 'simulated:snapshot-isolation' } : {};
-  const shown = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'Equivalent command' });
+  const shown = el('pre', { tabindex: 0, role: 'region', 'aria-label': 'Equivalent command' }, `anomalist ${form.command} …`);
   const wrong = el('p', { class: 'dim', role: 'alert', hidden: true });
   const start = el('button', { type: 'submit', class: 'primary' }, `Start ${form.command}`);
   const mark = (field, message) => {
@@ -65,7 +66,7 @@ export function commandForm(form, items, signal) {
     try {
       const answer = await post('command', request(), signal);
       if (mine !== asked) return;
-      shown.textContent = answer.shown || shown.textContent || `anomalist ${form.command} …`;
+      if (answer.shown) shown.textContent = answer.shown;
       mark(answer.field, answer.error);
     } catch (error) {
       if (mine === asked && !signal.aborted) mark(error.field, error.message);

@@ -178,8 +178,8 @@ export async function jobsPage(root, _rest, signal) {
     const focused = document.activeElement?.closest?.('li')?.dataset.id;
     show(list, jobs.map(job => el('li', { 'data-id': job.id }, el('span', { class: 'dim' }, String(job.id)),
       el('div', {}, el('a', { class: 'name', href: `#/job/${job.id}` }, job.command), el('div', { class: 'sub mono' }, job.shown)),
-      el('div', { class: 'verdict' }, statusChip(job)),
-      el('div', { class: 'when' }, `${moment(job.started_ms)} · ${duration(job.after_ms ?? job.running_ms)}`))));
+      el('div', { class: 'verdict' }, statusChip(job), el('span', { class: 'sub' }, duration(job.after_ms ?? job.running_ms))),
+      el('div', { class: 'when' }, moment(job.started_ms)))));
     if (focused) list.querySelector(`[data-id="${CSS.escape(focused)}"] a`)?.focus();
     list.hidden = !jobs.length;
     none.hidden = jobs.length > 0;

@@ -102,15 +102,15 @@ def test_upload_limit(page):
 def test_live(page):
     """A run that is started from the form, watched, and kept."""
     go(page, "start/test")
-    page.get_by_label("database", exact=True).fill("simulated:serializable")
+    page.get_by_label("Database", exact=True).fill("simulated:serializable")
     page.get_by_label("duration").fill("4s")
-    page.get_by_label("sessions").fill("4")
+    page.get_by_label("Sessions", exact=True).fill("4")
     expect(page.locator(".command pre")).to_have_text(re.compile(
         r"^anomalist test simulated:serializable --sessions 4 --duration 4s( --runs .*)?$"))
-    page.get_by_label("sessions").fill("many")
-    expect(page.get_by_role("alert")).to_contain_text("sessions")
-    expect(page.get_by_label("sessions")).to_have_attribute("aria-invalid", "true")
-    page.get_by_label("sessions").fill("4")
+    page.get_by_label("Sessions", exact=True).fill("many")
+    expect(page.get_by_role("alert")).to_contain_text("Sessions")
+    expect(page.get_by_label("Sessions", exact=True)).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Sessions", exact=True).fill("4")
     expect(page.get_by_role("alert")).to_be_hidden()
     page.get_by_role("button", name="Start test").click()
     expect(page.locator(".tile b").first).not_to_have_text("0", timeout=10000)
@@ -129,7 +129,7 @@ def test_live(page):
 
 def test_cancel(page):
     go(page, "start/test")
-    page.get_by_label("database", exact=True).fill("simulated:serializable")
+    page.get_by_label("Database", exact=True).fill("simulated:serializable")
     page.get_by_label("duration").fill("60s")
     page.get_by_role("button", name="Start test").click()
     expect(page.locator(".tile b").first).not_to_have_text("0", timeout=10000)
@@ -198,8 +198,8 @@ def test_lattice(page):
 
 def test_watch(page):
     go(page, "watch")
-    name = page.get_by_label("history").locator("option", has_text="stream.jsonl").get_attribute("value")
-    page.get_by_label("history").select_option(name)
+    name = page.get_by_label("History", exact=True).locator("option", has_text="stream.jsonl").get_attribute("value")
+    page.get_by_label("History", exact=True).select_option(name)
     page.get_by_label("follow").check()
     page.get_by_label("settle").fill("100ms")
     page.get_by_role("button", name="Start watch").click()
@@ -235,8 +235,8 @@ def test_sql(page):
 
 def test_explore(page):
     go(page, "start/explore")
-    page.get_by_label("command", exact=True).select_option("true")
-    page.get_by_label("runs", exact=True).fill("3")
+    page.get_by_label("Command", exact=True).select_option("true")
+    page.get_by_label("Runs", exact=True).fill("3")
     expect(page.locator(".command pre")).to_have_text(re.compile("--runs 3 -- true$"))
     page.get_by_role("button", name="Start explore").click()
     expect(page.get_by_text("None of 3 runs failed")).to_be_visible(timeout=30000)

@@ -134,12 +134,12 @@ impl Commands for Allowed {
         Ok(invocation)
     }
 
-    fn check(&self, history: &Path, report: &Path) -> Invocation {
+    fn check(&self, history: &Path, name: &str, report: &Path) -> Invocation {
         let mut line = Line::default();
         line.push(["check"]);
         line.hidden = vec!["--json".into(), "--report".into(), report.into(), "--".into()];
         line.last = vec![history.into()];
-        line.finish(Output::Document)
+        Invocation { shown: format!("anomalist check {}", quoted(name)), ..line.finish(Output::Document) }
     }
 }
 
@@ -167,7 +167,7 @@ impl Allowed {
             Kind::Text | Kind::Number | Kind::Choice(_) => line.set(field.name, value),
             Kind::Suggest(_) if field.name == "url" => self.connect(line, value, target)?,
             Kind::Suggest(_) => line.set(field.name, value),
-            Kind::Port => match value.parse::<u16>() {
+            Kind::Port(_) => match value.parse::<u16>() {
                 Ok(port) => line.set(field.name, &port.to_string()),
                 Err(_) => return wrong("a port is a number up to 65535"),
             },

@@ -20,8 +20,8 @@ pub enum Kind {
     Choice(fn() -> Vec<String>),
     Number,
     Flag,
-    /// A port of this machine.
-    Port,
+    /// A port of this machine, and what it is for.
+    Port(&'static str),
     /// The name of a new file in the first folder.
     NewFile,
     /// A history of the list.
@@ -142,11 +142,11 @@ const GENERATE: &[Field] = &[
 const WATCH: &[Field] = &[
     field("history", Kind::History),
     field("follow", Flag),
-    field("listen", Port),
-    field("http", Port),
+    field("listen", Port("Accept lines from clients that connect to this port of this machine")),
+    field("http", Port("Accept batches of lines by HTTP POST on this port of this machine")),
     field("level", Choice(timestamped)),
     field("settle", Text),
-    field("metrics", Port),
+    field("metrics", Port("Serve metrics for Prometheus on this port of this machine")),
     more("memory", Text),
     more("tie", Choice(|| strings(["inclusive", "exclusive"]))),
     more("exit-when-idle", Text),
@@ -273,21 +273,7 @@ fn described(field: &Field, command: &clap::Command, commands: &[String]) -> Val
         }
         Kind::History => "A history with timestamps; none to listen only".into(),
         Kind::Command => "A command that was allowed when the application was started".into(),
-        Kind::Port => found
-            .and_then(clap::Arg::get_help)
-            .map(|h| {
-                let text = h.to_string();
-                let first = text.split([';', '[']).next().unwrap_or_default().replace(
-                    "HOST:PORT, a PORT of this \
-                machine alone, or unix:PATH",
-                    "a port of this machine",
-                );
-                format!(
-                    "{}: a port of this machine",
-                    first.trim().trim_end_matches(": a port of this machine")
-                )
-            })
-            .unwrap_or_default(),
+        Kind::Port(help) => help.into(),
         _ => found.and_then(clap::Arg::get_help).map(ToString::to_string).unwrap_or_default(),
     };
     // The default is at the end of the help, or known to the parser.
@@ -303,7 +289,7 @@ fn described(field: &Field, command: &clap::Command, commands: &[String]) -> Val
         Choice(all) => ("choice", all()),
         Number => ("number", Vec::new()),
         Flag => ("flag", Vec::new()),
-        Port => ("port", Vec::new()),
+        Port(_) => ("port", Vec::new()),
         Kind::NewFile => ("file", Vec::new()),
         Kind::History => ("history", Vec::new()),
         Kind::Command => ("command", commands.to_vec()),
