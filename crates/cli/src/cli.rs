@@ -2,7 +2,8 @@
 
 use crate::commands::test;
 use crate::commands::{
-    check, convert, elle, explain, generate, levels, lint, report, shell, shrink, sql, stats, verify, watch,
+    check, convert, elle, explain, generate, levels, lint, report, shell, shrink, sql, stats, ui, verify,
+    watch,
 };
 #[cfg(feature = "weakdb")]
 use crate::commands::{explore, weakdb};
@@ -58,6 +59,8 @@ pub enum Command {
     Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
+    /// Serve a web application on this machine: runs, verdicts, tests to watch, the lattice of levels
+    Ui(ui::Flags),
     /// Run a test command against the mock weak database many times, explain failures
     #[cfg(feature = "weakdb")]
     Explore(explore::Flags),

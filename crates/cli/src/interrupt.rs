@@ -16,6 +16,11 @@ pub fn listen() {
     _ = ctrlc::set_handler(handler);
 }
 
+/// Asks for the end, as the first Ctrl-C does.
+pub fn request() {
+    INTERRUPTED.store(true, Relaxed);
+}
+
 /// Whether the user has asked for the end; forgets it. For a command that ends one thing and goes on with
 /// the next, which can then be ended too.
 pub fn take() -> bool {

@@ -26,6 +26,7 @@ pub mod load;
 pub mod pages;
 mod progress;
 mod secret;
+mod supervised;
 mod system;
 pub mod terminal;
 pub mod values;
@@ -77,6 +78,7 @@ pub fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> ExitCode {
         ));
     }));
     interrupt::listen();
+    supervised::listen();
     match panic::catch_unwind(panic::AssertUnwindSafe(work)) {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(failure)) => {
@@ -121,6 +123,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Explore(flags) => commands::explore::run(flags, global),
         Command::Test(flags) => commands::test::run(flags, global),
         Command::Watch(flags) => commands::watch::run(flags, global),
+        Command::Ui(flags) => commands::ui::run(flags, global),
         #[cfg(feature = "weakdb")]
         Command::Weakdb(flags) => commands::weakdb::run(flags, global),
         Command::Completions(flags) => commands::shell::completions(flags),

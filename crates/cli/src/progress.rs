@@ -1,13 +1,17 @@
 //! Progress on long work: on standard error, on a terminal only, and not before the work has taken a while.
 
 use crate::cli::Global;
+use crate::supervised;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// How often a supervisor hears of it, in milliseconds.
+const REPORT: u64 = 200;
 /// How often a spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -16,7 +20,11 @@ pub struct Progress {
     bar: ProgressBar,
     since: Instant,
     wanted: bool,
+    /// A supervisor wants to hear of it.
+    reported: bool,
     shown: AtomicBool,
+    /// When the supervisor hears of it next, in milliseconds.
+    report: AtomicU64,
 }
 
 impl Progress {
@@ -54,11 +62,20 @@ impl Progress {
         }
         bar.set_message(shortened(what));
         let wanted = !global.quiet && std::io::stderr().is_terminal();
-        Progress { bar, since: Instant::now(), wanted, shown: AtomicBool::new(false) }
+        let reported = !global.quiet && supervised::is_on();
+        Progress {
+            bar,
+            since: Instant::now(),
+            wanted,
+            reported,
+            shown: AtomicBool::new(false),
+            report: AtomicU64::new(0),
+        }
     }
 
     /// So much is done.
     pub fn at(&self, position: u64) {
+        self.report(Some(position));
         if self.is_shown() {
             self.bar.set_position(position);
         }
@@ -71,8 +88,20 @@ impl Progress {
 
     /// The work goes on.
     pub fn pulse(&self) {
+        self.report(None);
         if !self.shown.load(Relaxed) && self.is_shown() {
             self.bar.enable_steady_tick(TICK);
+        }
+    }
+
+    /// Lets a supervisor know, now and then.
+    fn report(&self, position: Option<u64>) {
+        let now = self.since.elapsed().as_millis() as u64;
+        if self.reported && now >= self.report.load(Relaxed) {
+            self.report.store(now + REPORT, Relaxed);
+            supervised::report(
+                json!({"what": self.bar.message(), "done": position, "of": self.bar.length()}),
+            );
         }
     }
 

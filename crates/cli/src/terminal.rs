@@ -77,6 +77,15 @@ pub fn tell(message: &str) {
     _ = writeln!(err, "{message}");
 }
 
+/// A word as the shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Words in lines of at most `width` columns, the first line after `first`, the others after `rest`.
 pub fn wrap(text: &str, first: &str, rest: &str, width: usize) -> String {
     let mut out = first.to_owned();

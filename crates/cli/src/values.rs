@@ -4,6 +4,7 @@ use anomalist::Basis;
 use anomalist_format::Format;
 use anomalist_level::Definitions;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,6 +50,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| "write 500ms, 30s, 2m or 1h".to_owned())?;
     Duration::try_from_secs_f64(number * seconds).map_err(|e| e.to_string())
+}
+
+/// `HOST:PORT`, or a port of this machine alone.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    let found = text.to_socket_addrs().map_err(|e| format!("{e}; write HOST:PORT or a port"))?.next();
+    found.ok_or_else(|| "no such host".to_owned())
 }
 
 /// `700MB`, `64k`, `1.5GiB`; a bare number is bytes.

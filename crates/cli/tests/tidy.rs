@@ -40,6 +40,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("anomalist", 5),
     ("explore", 6),
     ("sql", 6),
+    ("ui", 7),
     ("cli", 8),
     ("bench", 9),
 ];

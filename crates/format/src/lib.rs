@@ -158,6 +158,16 @@ pub enum WriteError {
     Unsupported(Format),
 }
 
+/// The format that the content of a file or folder shows, by its beginning.
+///
+/// # Errors
+/// If it cannot be read, or no format recognises it.
+pub fn detect(path: &std::path::Path) -> Result<Format, ReadError> {
+    let mut input = Input::open(path)?;
+    detect::skip_mark(&mut input, None)?;
+    detect::detect(&mut input)
+}
+
 /// Reads a history, in the format the options name or in the one its content shows.
 ///
 /// A history without a transaction is an error: nothing could be said about it.

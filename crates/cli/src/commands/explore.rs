@@ -13,7 +13,8 @@ use crate::cli::Global;
 use crate::commands::weakdb::{delay, probability};
 use crate::destination::Destination;
 use crate::exit::{Exit, Failure};
-use crate::{terminal, values};
+use crate::terminal::quoted;
+use crate::{supervised, terminal, values};
 use anomalist_explore::{Outcome, Plan, Run, enumerate, explain, explore};
 use anomalist_format::Format;
 use anomalist_level::Level;
@@ -21,6 +22,7 @@ use anomalist_weakdb::{Granularity, Options, Schedule};
 use clap::{Args, ValueEnum};
 use command::{Command, Unable};
 use render::Facts;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -158,15 +160,6 @@ impl Flags {
     }
 }
 
-/// A word as the shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// Explores.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let mut subject = Command::new(flags.command.clone(), flags.timeout);
@@ -180,7 +173,10 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let (outcome, complete) = systematic(&mut subject, &plan).map_err(given_up)?;
         (outcome, Some(complete))
     } else {
+        let mut failures = 0_u64;
         let progress = |n: u64, failed| {
+            failures += u64::from(failed);
+            supervised::report(json!({"done": n, "of": flags.runs, "failed": failures}));
             if tell && (failed || n.is_multiple_of(10)) {
                 terminal::tell(&format!("run {n} of {}{}", flags.runs, if failed { " failed" } else { "" }));
             }
@@ -234,6 +230,7 @@ fn why(subject: &mut Command, plan: &Plan, outcome: &mut Outcome, tell: bool) ->
     let (Some(run), Some(first)) = (outcome.failed.take(), outcome.failures.first()) else {
         return Ok(());
     };
+    supervised::report(json!({"what": format!("looking for the reads that made run {} fail", first.run)}));
     if tell {
         terminal::tell(&format!(
             "looking for the reads that made run {} fail, and for the level at which it does not",

@@ -16,6 +16,7 @@ pub mod shrink;
 pub mod sql;
 pub mod stats;
 pub mod test;
+pub mod ui;
 pub mod verify;
 pub mod watch;
 #[cfg(feature = "weakdb")]

@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -33,13 +33,13 @@ pub struct Flags {
     level: Level,
     /// Speak PostgreSQL's protocol here: HOST:PORT, or a PORT of this machine alone, 0 for a free one
     /// [default, if no address is given: all protocols on free ports]
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = values::address)]
     postgres: Option<SocketAddr>,
     /// Speak MySQL's protocol here
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = values::address)]
     mysql: Option<SocketAddr>,
     /// Answer HTTP requests with JSON here
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = values::address)]
     http: Option<SocketAddr>,
     /// Transactions overlap as clients make them (interleaved), or run one after another (serial)
     #[arg(long, value_name = "HOW", default_value = "interleaved")]
@@ -100,15 +100,6 @@ enum Checking {
 enum LatestName {
     On,
     PerSession,
-}
-
-/// `HOST:PORT`, or a port of this machine alone.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
-    }
-    let found = text.to_socket_addrs().map_err(|e| format!("{e}; write HOST:PORT or a port"))?.next();
-    found.ok_or_else(|| "no such host".to_owned())
 }
 
 /// A number from 0 to 1.

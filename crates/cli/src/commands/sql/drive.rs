@@ -7,11 +7,12 @@ use super::subject::Opened;
 use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal};
+use crate::{interrupt, supervised, terminal};
 use anomalist_databases::{Isolation, Kind};
 use anomalist_level::Verdict;
 use anomalist_sql::campaign::{Settings, Subject, Summary};
 use anomalist_sql::generate::Knobs;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// How long the script of one anomaly may take to shrink.
@@ -83,10 +84,11 @@ fn settings(flags: &DriveFlags) -> Settings {
     }
 }
 
-/// Prints every ten seconds what was found so far, if that is wanted.
+/// Reports to a supervisor, and prints every ten seconds what was found so far, if that is wanted.
 fn progress(wanted: bool) -> impl FnMut(&Summary) {
     let mut reported = Instant::now();
     move |summary| {
+        supervised::report(sample(summary));
         if wanted && reported.elapsed() > Duration::from_secs(10) {
             reported = Instant::now();
             let found: Vec<&str> = summary.counts.keys().map(|name| name.kind()).collect();
@@ -128,6 +130,14 @@ fn write_files(shown: &Shown<'_>) -> Result<(), Failure> {
         Some(path) => write_file(path, page::html(shown).as_bytes()),
         None => Ok(()),
     }
+}
+
+/// How far it is, for a supervisor.
+fn sample(summary: &Summary) -> Value {
+    let found: serde_json::Map<String, Value> =
+        summary.counts.iter().map(|(name, count)| (name.kind().to_owned(), json!(count))).collect();
+    json!({"what": summary.isolation.to_string(), "rounds": summary.rounds, "statements": summary.statements,
+           "failed": summary.failed_statements, "found": found})
 }
 
 /// What is required decides; if nothing is, what the vendor documents. Where most statements failed, or

@@ -9,11 +9,12 @@ use super::flags::Flags;
 use super::folder::RunFolder;
 use super::judge;
 use crate::cli::Global;
-use crate::interrupt;
+use crate::{interrupt, supervised};
 use anomalist_client::{Control, Limit, Tally};
 use anomalist_level::{AnomalyKind, Level};
 use anomalist_report::thousands;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -59,15 +60,17 @@ impl Live {
     pub fn watch(&self, control: &Control) {
         let since = Instant::now();
         let (mut before, mut rate, mut looked) = (0, 0.0, since);
-        let mut anomalies = String::new();
-        let mut glance: Option<(Instant, Receiver<String>)> = None;
+        let mut kinds: Option<Vec<AnomalyKind>> = None;
+        let mut glance: Option<(Instant, Receiver<Vec<AnomalyKind>>)> = None;
         let mut next_glance = Duration::from_secs(2);
         while !self.over.load(Relaxed) {
             std::thread::park_timeout(TICK);
             if interrupt::is_requested() {
                 control.stop.store(true, Relaxed);
             }
-            let Some(bar) = &self.bar else { continue };
+            if self.bar.is_none() && !supervised::is_on() {
+                continue;
+            }
             let tally = &control.tally;
             let finished = tally.finished();
             let fresh = (finished - before) as f64 / looked.elapsed().as_secs_f64().max(1e-3);
@@ -77,7 +80,7 @@ impl Live {
             match &glance {
                 Some((begun, found)) => {
                     if let Ok(found) = found.try_recv() {
-                        anomalies = found;
+                        kinds = Some(found);
                         next_glance = elapsed + begun.elapsed() * 5 + GLANCE;
                         glance = None;
                     }
@@ -87,6 +90,9 @@ impl Live {
                 }
                 None => {}
             }
+            self.report(control, rate, elapsed, kinds.as_deref());
+            let Some(bar) = &self.bar else { continue };
+            let anomalies = kinds.as_deref().map_or_else(String::new, reported);
             bar.set_message(self.line(tally, &anomalies, rate, elapsed, columns()));
             bar.tick();
         }
@@ -126,18 +132,41 @@ impl Live {
     }
 
     /// Looks at what has been written so far, on a thread of its own.
-    fn glance(&self) -> Receiver<String> {
+    fn glance(&self) -> Receiver<Vec<AnomalyKind>> {
         let (sender, found) = channel();
         let (history, global) = (self.history.clone(), self.global.clone());
         std::thread::spawn(move || {
             // An incomplete last line or an empty file is nothing to report: the real check comes at the
             // end.
             let judged = judge::unfinished(&history, GLANCE, &global);
-            let kinds =
-                |judged: judge::Judged| judged.found.judgement.anomalies.iter().map(|a| a.kind).collect();
-            _ = sender.send(judged.map_or(String::new(), |judged| reported(kinds(judged))));
+            // A transaction is written when it has ended, so some that others have read from are not there
+            // yet: a value that no transaction wrote says nothing.
+            let kinds = |judged: judge::Judged| {
+                let all = judged.found.judgement.anomalies.iter().map(|a| a.kind);
+                all.filter(|&kind| kind != AnomalyKind::ThinAirRead).collect()
+            };
+            _ = sender.send(judged.map_or_else(|_| Vec::new(), kinds));
         });
         found
+    }
+
+    /// The same for a supervisor.
+    fn report(&self, control: &Control, rate: f64, elapsed: Duration, kinds: Option<&[AnomalyKind]>) {
+        if !supervised::is_on() {
+            return;
+        }
+        let tally = &control.tally;
+        let (of, of_ms) = match self.limit {
+            Limit::Transactions(n) => (Some(n), None),
+            Limit::Time(time) => (None, Some(time.as_millis() as u64)),
+        };
+        let codes = kinds.map(|kinds| kinds.iter().map(|kind| kind.code()).collect::<Vec<_>>());
+        supervised::report(json!({
+            "what": self.head, "done": tally.finished(), "of": of, "of_ms": of_ms, "rate": rate,
+            "elapsed_ms": elapsed.as_millis() as u64, "aborted": tally.aborted.load(Relaxed),
+            "unknown": tally.indeterminate.load(Relaxed), "faults": tally.faults.load(Relaxed),
+            "violations": tally.violations.load(Relaxed), "anomalies": codes,
+        }));
     }
 
     /// The run is over.
@@ -147,11 +176,7 @@ impl Live {
 }
 
 /// Kinds of anomaly in what has been written so far: how many, and the worst, which most levels forbid.
-///
-/// A transaction is written when it has ended, so some that others have read from are not there yet: a
-/// value that no transaction wrote says nothing.
-fn reported(mut kinds: Vec<AnomalyKind>) -> String {
-    kinds.retain(|&kind| kind != AnomalyKind::ThinAirRead);
+fn reported(kinds: &[AnomalyKind]) -> String {
     let forbidding = |kind: &AnomalyKind| Level::ALL.iter().filter(|level| level.forbids(*kind)).count();
     match (kinds.len(), kinds.iter().max_by_key(|kind| forbidding(kind))) {
         (1, Some(only)) => format!("{} so far", only.code()),
@@ -184,19 +209,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_written_yet_is_no_anomaly() {
-        assert_eq!(reported(vec![AnomalyKind::ThinAirRead]), "no anomaly so far");
-        assert_eq!(reported(vec![AnomalyKind::G2Item, AnomalyKind::ThinAirRead]), "G2-item so far");
-        let several = vec![AnomalyKind::G2Item, AnomalyKind::G1c, AnomalyKind::GSingleItem];
-        assert_eq!(reported(several), "3 kinds (worst G1c)");
+    fn the_worst_anomaly_is_named() {
+        assert_eq!(reported(&[]), "no anomaly so far");
+        assert_eq!(reported(&[AnomalyKind::G2Item]), "G2-item so far");
+        let several = [AnomalyKind::G2Item, AnomalyKind::G1c, AnomalyKind::GSingleItem];
+        assert_eq!(reported(&several), "3 kinds (worst G1c)");
     }
 
     #[test]
     fn parts_are_whole_or_left_out() {
         let head = "REPEATABLE READ with innodb_snapshot_isolation";
-        let kinds = vec![AnomalyKind::GNonadjacentItemRealtime, AnomalyKind::G2ItemRealtime];
+        let kinds = [AnomalyKind::GNonadjacentItemRealtime, AnomalyKind::G2ItemRealtime];
         let parts = [
-            reported(kinds),
+            reported(&kinds),
             String::new(),
             "123,456/s".to_owned(),
             "17 s left".to_owned(),

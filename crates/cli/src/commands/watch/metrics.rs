@@ -3,6 +3,7 @@
 use super::report::Lines;
 use anomalist_online::Stats;
 use anomalist_timestamp::Axiom;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// What is known at one moment.
@@ -80,6 +81,21 @@ pub fn text(now: &Snapshot) -> String {
     one("reloaded_chunks_total", "counter", "Chunks read back.", &plain(stats.reloaded_chunks as f64));
     one("collections_total", "counter", "Collections of garbage.", &plain(stats.collections as f64));
     out
+}
+
+/// The same for a supervisor, with the transactions per second since the last time.
+pub fn sample(now: &Snapshot, rate: f64) -> Value {
+    let Snapshot { stats, lines, provisional, memory, live, lag_ms } = now;
+    let standing: serde_json::Map<String, Value> =
+        Axiom::ALL.iter().map(|&a| (a.code().to_owned(), stats.standing(a).into())).collect();
+    let errors = stats.repeated + stats.session_order + stats.future + stats.headers;
+    json!({
+        "transactions": stats.arrived, "checked": stats.checked, "rate": rate, "lag_ms": lag_ms,
+        "memory": memory, "in_memory": live, "disk": stats.spilled_bytes, "unsettled": provisional,
+        "flip_flops": stats.flip_flops.iter().sum::<u64>(), "standing": standing,
+        "retracted": stats.retracted.iter().sum::<u64>(),
+        "errors": errors + lines.malformed + lines.untimed,
+    })
 }
 
 #[cfg(test)]

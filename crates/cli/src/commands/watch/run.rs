@@ -4,7 +4,7 @@ use super::Flags;
 use super::earlier::{self, Earlier};
 use super::ingest::{Block, Ingest, Parsed, Taken};
 use super::live::Live;
-use super::metrics::Snapshot;
+use super::metrics::{self, Snapshot};
 use super::options;
 use super::report::{Lines, Voice};
 use super::servers::Servers;
@@ -13,7 +13,7 @@ use super::state::{Extra, Journaled, Logged, State};
 use super::store::DiskStore;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, terminal};
+use crate::{interrupt, supervised, terminal};
 use anomalist_online::{Batch, Checker, Event, Options, StoreError};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -376,6 +376,7 @@ impl Watch {
         };
         *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
         let rate = (stats.arrived - before) as f64 / since.elapsed().as_secs_f64();
+        supervised::report(metrics::sample(&snapshot, rate));
         self.shown = (Instant::now(), stats.arrived);
         self.live.show(&self.voice, &snapshot, rate, self.began.elapsed());
     }
