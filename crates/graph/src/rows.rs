@@ -155,3 +155,52 @@ fn two_rows(cells: &mut [u32], width: usize, into: u32, from: u32) -> (&mut [u32
         (&mut high[..width], &low[b..b + width])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// The same steps give the same table, whichever way rows are kept.
+    #[test]
+    fn sparse_rows_are_what_arrays_are() {
+        for seed in 0..200 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let width = rng.usize(1..=WIDEST);
+            let mut arrays = Rows::new(width, 3);
+            let mut sparse = Rows { width, cells: Cells::Sparse(vec![Sparse::default(); 3]) };
+            let mut count = 3;
+            for _ in 0..300 {
+                let (a, b) = (rng.u32(..count), rng.u32(..count));
+                let (column, number) = (rng.usize(..width), rng.u32(..9));
+                let step = rng.u32(..12);
+                let changed = [&mut arrays, &mut sparse].map(|rows| match step {
+                    0 if count < 9 => rows.push() + 1 == count,
+                    1 => {
+                        rows.clear(a);
+                        true
+                    }
+                    2 => {
+                        rows.copy(a, b);
+                        true
+                    }
+                    3..6 => {
+                        rows.join(a, b);
+                        true
+                    }
+                    _ => rows.raise(a, column, number),
+                });
+                count += u32::from(step == 0 && count < 9);
+                assert_eq!(changed[0], changed[1], "seed {seed}");
+                let entries = [&arrays, &sparse].map(|rows| {
+                    let mut all = Vec::new();
+                    rows.for_each(a, |column, number| all.push((column, number)));
+                    all.sort_unstable();
+                    all.iter().for_each(|&(column, number)| assert_eq!(rows.get(a, column), number));
+                    all
+                });
+                assert_eq!(entries[0], entries[1], "seed {seed}");
+            }
+        }
+    }
+}
