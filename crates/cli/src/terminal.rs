@@ -24,7 +24,11 @@ pub fn style(global: &Global) -> Style {
         color: terminal && !global.no_color && !set("NO_COLOR") && !dumb,
         width: width.into(),
         verbose: global.verbose,
-        hints: Hints { examples: Some("-v"), versions: Some("--transaction-order or --wfr-keys") },
+        hints: Hints {
+            examples: Some("-v"),
+            versions: Some("--transaction-order or --wfr-keys"),
+            memory: Some("--memory"),
+        },
     }
 }
 

@@ -189,6 +189,21 @@ pub(crate) fn skip_mark(input: &mut Input, format: Option<Format>) -> Result<(),
     Ok(())
 }
 
+/// Refuses an input that begins with nothing but NULs, such as `/dev/zero`. Binary formats have NULs among
+/// their numbers, and other bytes as well.
+pub(crate) fn refuse_blank(input: &mut Input) -> Result<(), ReadError> {
+    if input.is_folder() {
+        return Ok(());
+    }
+    let name = input.name().to_owned();
+    let head = input.peek()?;
+    if head.is_empty() || head.iter().any(|&byte| byte != 0) {
+        Ok(())
+    } else {
+        Err(unrecognised(&name, head))
+    }
+}
+
 /// The format that the content shows. A folder shows that of its logs.
 pub(crate) fn detect(input: &mut Input) -> Result<Format, ReadError> {
     if input.is_folder() {
@@ -233,6 +248,14 @@ fn unrecognised(name: &str, head: &[u8]) -> ReadError {
     if head.get(257..262) == Some(b"ustar") {
         let error = Diagnostic::error(name, Place::File, "this is a tar archive");
         return ReadError::Malformed(vec![error.help("unpack it and name the folder")]);
+    }
+    if let Some(at) = memchr::memchr(0, head) {
+        let error = Diagnostic::error(
+            name,
+            Place::Byte(at as u64),
+            "a NUL byte: this is no text, and no binary format that is read",
+        );
+        return ReadError::Malformed(vec![error.hint(Hint::Format)]);
     }
     let shown = &head[..head.len().min(24)];
     let message = format!("unknown format; the input begins with \"{}\"", shown.escape_ascii());

@@ -5,8 +5,12 @@ use crate::layout::width;
 use crate::{Hints, Style, Subject, explain_anomaly, explain_level, json, levels_text, summary_table, text};
 use anomalist_level::{Anomaly, AnomalyKind, By, Level, LevelVerdict, Verdict};
 
-const PLAIN: Style =
-    Style { color: false, width: 80, verbose: 0, hints: Hints { examples: Some("-v"), versions: None } };
+const PLAIN: Style = Style {
+    color: false,
+    width: 80,
+    verbose: 0,
+    hints: Hints { examples: Some("-v"), versions: None, memory: None },
+};
 const VERBOSE: Style = Style { verbose: 1, ..PLAIN };
 const COLOR: Style = Style { color: true, ..PLAIN };
 
