@@ -249,19 +249,15 @@ fn unrecognised(name: &str, head: &[u8]) -> ReadError {
         let error = Diagnostic::error(name, Place::File, "this is a tar archive");
         return ReadError::Malformed(vec![error.help("unpack it and name the folder")]);
     }
-    if let Some(at) = memchr::memchr(0, head) {
-        let error = Diagnostic::error(
-            name,
-            Place::Byte(at as u64),
-            "a NUL byte: this is no text, and no binary format that is read",
-        );
-        return ReadError::Malformed(vec![error.hint(Hint::Format)]);
-    }
     let shown = &head[..head.len().min(24)];
-    let message = format!("unknown format; the input begins with \"{}\"", shown.escape_ascii());
+    let (place, what) = match memchr::memchr(0, head) {
+        Some(at) => (Place::Byte(at as u64), "a NUL byte: no text, and no binary format that is read"),
+        None => (Place::File, "unknown format"),
+    };
+    let message = format!("{what}; the input begins with \"{}\"", shown.escape_ascii());
     let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
     let help = format!("the formats are {}", names.join(", "));
-    ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message).help(help).hint(Hint::Format)])
+    ReadError::Malformed(vec![Diagnostic::error(name, place, message).help(help).hint(Hint::Format)])
 }
 
 #[cfg(test)]
