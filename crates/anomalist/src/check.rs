@@ -10,6 +10,7 @@ use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, LevelVerdi
 use anomalist_report::Timing;
 use anomalist_timestamp::Tie;
 use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// A question about a history. [`Check::run`] answers it.
@@ -23,7 +24,11 @@ pub struct Check<'h> {
     timeout: Option<Duration>,
     stop: Option<&'h (dyn Fn() -> bool + Sync)>,
     known: Option<&'h (dyn Fn(Judgement) + Sync)>,
+    memory: Option<&'h Memory>,
 }
+
+/// Says whether so many bytes more may be allocated; if not, why: [`Why::Memory`].
+pub type Memory = dyn Fn(u64) -> Result<(), Why> + Sync;
 
 impl<'h> Check<'h> {
     pub(crate) fn new(history: &'h History) -> Check<'h> {
@@ -37,6 +42,7 @@ impl<'h> Check<'h> {
             timeout: None,
             stop: None,
             known: None,
+            memory: None,
         }
     }
 
@@ -146,13 +152,36 @@ impl<'h> Check<'h> {
         self
     }
 
+    /// A limit on memory: the function is asked before tables are allocated, and with 0, often, whether the
+    /// limit is exceeded already. What would need more is unknown.
+    pub fn memory(mut self, memory: &'h Memory) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
     /// Decides.
     pub fn run(self) -> Result<Answer<'h>, Error> {
-        let Check { history, question, analysers, required, declared, timeout, stop, known } = self;
+        let history = self.history;
+        if let Recording::Plain { history: transactions, .. } = history.recording()
+            && let Some(Err(why)) = self.memory.map(|ask| ask(judging::preparation(transactions)))
+        {
+            let found = Found { stopped: false, ..self.unfinished(None, &why) };
+            return Ok(Answer { history, found });
+        }
+        let Check { question, analysers, required, declared, timeout, stop, known, memory, .. } = self;
+        let refused: OnceLock<Why> = OnceLock::new();
+        let allows = |bytes| match memory.map_or(Ok(()), |ask| ask(bytes)) {
+            Ok(()) => true,
+            Err(why) => {
+                refused.get_or_init(|| why);
+                false
+            }
+        };
         let began = Instant::now();
         let late = || timeout.is_some_and(|limit| began.elapsed() >= limit);
-        let spent = || stop.is_some_and(|stop| stop()) || late();
-        let limits = Limits { spent: &spent, timed: timeout.is_some(), known: known.unwrap_or(&|_| {}) };
+        let spent = || stop.is_some_and(|stop| stop()) || late() || !allows(0);
+        let known = known.unwrap_or(&|_| {});
+        let limits = Limits { spent: &spent, timed: timeout.is_some(), known, memory: &allows };
         let definitions = question.definitions;
         let (mut preparing, mut again) = (Duration::ZERO, None);
         let judged = match history.recording() {
@@ -170,6 +199,9 @@ impl<'h> Check<'h> {
         };
         let mut judgement = Judgement { definitions, ..judged.judgement };
         judging::admit_any_loss(&mut judgement, history.recording());
+        if let Some(why) = refused.get() {
+            judging::admit_memory(&mut judgement, why);
+        }
         let checking = began.elapsed().saturating_sub(preparing + judged.doubted);
         let in_sessions = again.and_then(|it| it.only_in_sessions(&required, &judgement, (checking, limits)));
         judgement.notes.extend(in_sessions);

@@ -97,6 +97,8 @@ pub struct Limits<'a> {
     pub timed: bool,
     /// Learns what is known, now and then.
     pub known: &'a (dyn Fn(Judgement) + Sync),
+    /// Asked before tables of so many bytes are allocated.
+    pub memory: &'a (dyn Fn(u64) -> bool + Sync),
 }
 
 /// A history's judgement.
@@ -197,7 +199,8 @@ impl Prepared<'_> {
         let since = Instant::now();
         let patience = took.max(Duration::from_secs(1));
         let spent = || (limits.spent)() || since.elapsed() >= patience;
-        let found = self.judge(Limits { spent: &spent, timed: true, known: &|_| {} }).ok()?.judgement;
+        let found =
+            self.judge(Limits { spent: &spent, timed: true, known: &|_| {}, ..limits }).ok()?.judgement;
         let broken = pairs.iter().filter(|(_, session)| found.verdict(*session) == Some(&Verdict::Violated));
         let notes: Vec<String> = broken
             .map(|(level, session)| format!("{level} holds, but not in sessions: {session} is violated"))
@@ -261,6 +264,27 @@ fn admit_unknown_loss(judgement: &mut Judgement) {
     }
 }
 
+/// What was left open because memory ran out.
+pub fn admit_memory(judgement: &mut Judgement, why: &Why) {
+    let stopped = |open: &Why| matches!(open, Why::Stopped | Why::Search(_));
+    let verdicts = judgement.levels.iter_mut().map(|l| &mut l.verdict);
+    for verdict in verdicts.chain(judgement.mixed.iter_mut().map(|mixed| &mut mixed.verdict)) {
+        if matches!(verdict, Verdict::Unknown(open) if stopped(open)) {
+            *verdict = Verdict::Unknown(why.clone());
+        }
+    }
+    for (_, sought) in &mut judgement.sought {
+        if matches!(sought, Sought::Unknown(open) if stopped(open)) {
+            *sought = Sought::Unknown(why.clone());
+        }
+    }
+}
+
+/// Bytes that resolving the reads of a history takes: the index, and the tables that every engine has.
+pub fn preparation(history: &History) -> u64 {
+    40 * history.op_count() as u64 + 40 * history.txn_count() as u64 + 16 * history.key_count() as u64
+}
+
 /// Searches that can take exponential time share a limit, counted from the first of them.
 fn with_budget<T>(limits: Limits<'_>, work: impl FnOnce(&Budget<'_>) -> T) -> T {
     let searching = OnceLock::new();
@@ -268,7 +292,8 @@ fn with_budget<T>(limits: Limits<'_>, work: impl FnOnce(&Budget<'_>) -> T) -> T 
         let began = searching.get_or_init(Instant::now);
         (limits.spent)() || !limits.timed && began.elapsed() >= SEARCH_LIMIT
     };
-    work(&Budget::new(limits.spent).with_search(&searched).with_known(limits.known))
+    let budget = Budget::new(limits.spent).with_search(&searched).with_known(limits.known);
+    work(&budget.with_memory(limits.memory))
 }
 
 fn by_values(
@@ -284,7 +309,11 @@ fn by_values(
     let long = || (limits.spent)() || since.elapsed() >= TIGHTENING;
     // A part of the history has not the dependencies that analysers add to the whole.
     if analysers.is_empty() && !long() {
-        anomalist_check::shrink::tighten(indexed.history(), &mut judgement, &Budget::new(&long));
+        anomalist_check::shrink::tighten(
+            indexed.history(),
+            &mut judgement,
+            &Budget::new(&long).with_memory(limits.memory),
+        );
     }
     judgement
 }

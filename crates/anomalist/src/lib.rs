@@ -43,12 +43,12 @@ mod value;
 mod watch;
 
 pub use anomalist_check::{Analyser, ExtraEdge, Inference};
-pub use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, Verdict};
+pub use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, Verdict, Why};
 pub use anomalist_report::{Outcome, Style};
 pub use anomalist_timestamp::Tie;
 pub use answer::{Answer, Found};
 pub use basis::Basis;
-pub use check::Check;
+pub use check::{Check, Memory};
 pub use error::Error;
 pub use history::{History, ReadOptions, Recording, of_run, open};
 pub use monitor::{Breach, Monitor, Precedes, Standing, Status};

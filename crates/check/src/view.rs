@@ -166,6 +166,12 @@ impl<'a> CommittedView<'a> {
         self.history.before_in_session(t).rfind(|&p| self.index.is_committed(p))
     }
 
+    /// True if no committed transaction comes before one in its own session (not in one it branches off).
+    pub fn first_of_session(&self, t: TxnId) -> bool {
+        let start = self.history.session_range(self.history.session_of(t)).start;
+        !(start..t.0).rev().any(|p| self.index.is_committed(TxnId(p)))
+    }
+
     /// The committed transaction that one directly follows by branching off its session.
     pub fn trunk(&self, t: TxnId) -> Option<TxnId> {
         if self.reads.branches.is_empty() {

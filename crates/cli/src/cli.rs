@@ -103,4 +103,19 @@ pub struct ReadFlags {
     /// Use the part before a truncated or malformed end
     #[arg(long)]
     pub lossy: bool,
+    /// What reading may take.
+    #[command(flatten)]
+    pub limits: Limits,
+}
+
+/// What reading a history may take.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Memory to use, such as 700MB or 4GiB; what needs more is unknown [default: 80 % of what the machine,
+    /// the cgroup or ulimit -v allows]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub memory: Option<usize>,
+    /// Largest input, after decompression, such as 700MB or 4GiB [default: 1 TB]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub max_size: Option<usize>,
 }

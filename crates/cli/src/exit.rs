@@ -1,7 +1,10 @@
 //! How a run ends: exit statuses, and failures on the way there.
 
 use anomalist_format::{Diagnostic, Hint, Place, ReadError, WriteError};
+use anomalist_level::Why;
+use anomalist_report::reason;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -45,6 +48,8 @@ pub enum Failure {
     ClosedPipe,
     /// The user pressed Ctrl-C before anything was known.
     Interrupted,
+    /// Reading a file, which is named, would take more memory than is allowed.
+    Memory(String, Why),
     /// Something the user can put right; the message is for people.
     Input(String),
     /// Files that are not what their format allows.
@@ -71,18 +76,23 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::ClosedPipe => Exit::Holds,
-            Failure::Interrupted => Exit::Undecided,
+            Failure::Interrupted | Failure::Memory(..) => Exit::Undecided,
             Failure::Input(_) | Failure::Malformed(..) => Exit::BadInput,
             Failure::Bug(_) => Exit::Bug,
         }
     }
 
     /// What to tell the user.
-    pub fn message(&self) -> Option<&str> {
+    pub fn message(&self) -> Option<Cow<'_, str>> {
         match self {
             Failure::ClosedPipe => None,
-            Failure::Interrupted => Some("interrupted"),
-            Failure::Input(message) | Failure::Malformed(_, message) | Failure::Bug(message) => Some(message),
+            Failure::Interrupted => Some("interrupted".into()),
+            Failure::Memory(file, why) => {
+                Some(format!("{file}: reading stopped: {} (--memory allows more)", reason(why)).into())
+            }
+            Failure::Input(message) | Failure::Malformed(_, message) | Failure::Bug(message) => {
+                Some(message.into())
+            }
         }
     }
 }
@@ -117,11 +127,12 @@ impl Failure {
         let (kind, places): (&str, &[Diagnostic]) = match self {
             Failure::ClosedPipe => return None,
             Failure::Interrupted => ("interrupted", &[]),
+            Failure::Memory(..) => ("memory", &[]),
             Failure::Input(_) => ("input", &[]),
             Failure::Malformed(places, _) => ("input", places),
             Failure::Bug(_) => ("internal", &[]),
         };
-        Some(json_error(kind, self.message().unwrap_or_default(), self.exit(), places))
+        Some(json_error(kind, &self.message().unwrap_or_default(), self.exit(), places))
     }
 }
 
@@ -130,6 +141,7 @@ fn with_flag(found: Diagnostic) -> Diagnostic {
     let flag = match found.hint {
         Some(Hint::Lossy) => "--lossy keeps what came before",
         Some(Hint::Format) => "--format says which one it is",
+        Some(Hint::Size) => "--max-size allows more",
         _ => return found,
     };
     let help = found.help.as_ref().map_or_else(|| flag.to_owned(), |help| format!("{help}; {flag}"));

@@ -23,6 +23,7 @@ mod documents;
 pub mod exit;
 pub mod interrupt;
 pub mod load;
+mod memory;
 pub mod pages;
 mod progress;
 mod secret;
@@ -83,7 +84,7 @@ pub fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> ExitCode {
         Ok(Ok(exit)) => exit.into(),
         Ok(Err(failure)) => {
             if let Some(message) = failure.message() {
-                terminal::tell(message);
+                terminal::tell(&message);
             }
             if let Some(document) = failure.json().filter(|_| wants_json()) {
                 _ = terminal::print(&document);

@@ -3,7 +3,7 @@
 use crate::cli::{Global, ReadFlags};
 use crate::exit::Failure;
 use crate::progress::Progress;
-use crate::{interrupt, terminal};
+use crate::{interrupt, memory, terminal};
 use anomalist::of_run;
 use anomalist_format::{Diagnostic, Format, ReadOptions};
 use anomalist_history::{Events, History};
@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A history that was read.
 pub struct Read {
@@ -70,9 +71,12 @@ where
 {
     let size = std::fs::metadata(of_run(path)).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
     let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
+    memory::set_limit(flags.limits.memory);
+    let consumed = AtomicU64::new(0);
     let progress = |bytes| {
         bar.at(bytes);
-        !interrupt::is_requested() && !late()
+        consumed.store(bytes, Relaxed);
+        !interrupt::is_requested() && !late() && !memory::is_exceeded()
     };
     let options = ReadOptions {
         format: flags.format,
@@ -80,8 +84,15 @@ where
         lossy: flags.lossy,
         threads: threads(global),
         progress: Some(&progress),
+        max_size: flags.limits.max_size.map(|size| size as u64),
     };
-    Ok(read(&options)?)
+    match read(&options).map_err(Failure::from) {
+        Err(Failure::Interrupted) if memory::is_exceeded() => {
+            let why = memory::of_reading(size, consumed.load(Relaxed));
+            Err(Failure::Memory(path.display().to_string(), why))
+        }
+        result => result,
+    }
 }
 
 /// Folders between a store of Jepsen and its runs: the test's name, and the time.

@@ -25,7 +25,11 @@ pub fn style(global: &Global) -> Style {
         signs: terminal && !dumb && is_utf8(),
         width: width.into(),
         verbose: global.verbose,
-        hints: Hints { examples: Some("-v"), versions: Some("--transaction-order or --wfr-keys") },
+        hints: Hints {
+            examples: Some("-v"),
+            versions: Some("--transaction-order or --wfr-keys"),
+            memory: Some("--memory"),
+        },
     }
 }
 

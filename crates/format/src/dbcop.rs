@@ -88,9 +88,11 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 }
 
 /// Reads a dbcop file.
-pub(crate) fn read(input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
+pub(crate) fn read(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
     let mut reading = Reading::new(&input, Format::Dbcop, options);
-    let bytes = reading.bytes(input)?;
+    // What is wrong with the header is seen in the beginning: the input may have no end.
+    let head = input.peek()?;
+    let bytes = if sniff(head) { reading.bytes(input)? } else { head.to_vec() };
     let mut builder = Builder::new();
     let initial = initial::value(options, &mut builder, Value::int(0))?;
     builder.set_initial_default(initial);

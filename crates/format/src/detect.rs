@@ -189,6 +189,21 @@ pub(crate) fn skip_mark(input: &mut Input, format: Option<Format>) -> Result<(),
     Ok(())
 }
 
+/// Refuses an input that begins with nothing but NULs, such as `/dev/zero`. Binary formats have NULs among
+/// their numbers, and other bytes as well.
+pub(crate) fn refuse_blank(input: &mut Input) -> Result<(), ReadError> {
+    if input.is_folder() {
+        return Ok(());
+    }
+    let name = input.name().to_owned();
+    let head = input.peek()?;
+    if head.is_empty() || head.iter().any(|&byte| byte != 0) {
+        Ok(())
+    } else {
+        Err(unrecognised(&name, head))
+    }
+}
+
 /// The format that the content shows. A folder shows that of its logs.
 pub(crate) fn detect(input: &mut Input) -> Result<Format, ReadError> {
     if input.is_folder() {
@@ -235,10 +250,14 @@ fn unrecognised(name: &str, head: &[u8]) -> ReadError {
         return ReadError::Malformed(vec![error.help("unpack it and name the folder")]);
     }
     let shown = &head[..head.len().min(24)];
-    let message = format!("unknown format; the input begins with \"{}\"", shown.escape_ascii());
+    let (place, what) = match memchr::memchr(0, head) {
+        Some(at) => (Place::Byte(at as u64), "a NUL byte: no text, and no binary format that is read"),
+        None => (Place::File, "unknown format"),
+    };
+    let message = format!("{what}; the input begins with \"{}\"", shown.escape_ascii());
     let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
     let help = format!("the formats are {}", names.join(", "));
-    ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message).help(help).hint(Hint::Format)])
+    ReadError::Malformed(vec![Diagnostic::error(name, place, message).help(help).hint(Hint::Format)])
 }
 
 #[cfg(test)]

@@ -55,6 +55,8 @@ pub enum Hint {
     Lossy,
     /// The format was not recognised: `format` says which one it is.
     Format,
+    /// The input is too large: `max_size` allows more.
+    Size,
 }
 
 impl Diagnostic {

@@ -4,14 +4,18 @@
 //! pipe. Decoding runs at a third of the scanner's speed; it happens inside the reader that `lines.rs` puts
 //! on a thread of its own, so it overlaps with parsing. Progress counts the bytes of the source, compressed
 //! as they may be: the caller knows its size.
+//!
+//! An input may be hostile: an archive that expands without end, a device, a file that changes while it is
+//! read. Each is an error that says where, in bounded memory: [`Reader::fill`] counts.
 
-use crate::{Diagnostic, Place, ReadError, ReadOptions};
+use crate::{Diagnostic, Hint, MAX_SIZE, Place, ReadError, ReadOptions};
 use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::SystemTime;
 
 /// How much of an input [`Input::peek`] shows.
 const PEEK: usize = 64 << 10;
@@ -63,6 +67,48 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
+/// A file that must stay as it was when it was opened.
+struct Unchanged {
+    file: File,
+    size: u64,
+    modified: Option<SystemTime>,
+    read: u64,
+}
+
+impl Unchanged {
+    /// Pipes and devices have no size to compare with.
+    fn new(file: File) -> std::io::Result<Box<dyn Read + Send>> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(Box::new(file));
+        }
+        let (size, modified) = (metadata.len(), metadata.modified().ok());
+        Ok(Box::new(Unchanged { file, size, modified, read: 0 }))
+    }
+}
+
+impl Read for Unchanged {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.read += n as u64;
+        // Files of /proc and the like say that they are empty.
+        if n == 0 && !buffer.is_empty() && self.size > 0 {
+            let now = self.file.metadata()?;
+            if now.len() != self.size || now.modified().ok() != self.modified || self.read != self.size {
+                return Err(std::io::Error::other(Changed { at: self.read }));
+            }
+        }
+        Ok(n)
+    }
+}
+
+/// A file was written to, or cut, while it was read.
+#[derive(Debug, thiserror::Error)]
+#[error("the file changed while it was read")]
+struct Changed {
+    at: u64,
+}
+
 impl Input {
     /// Opens a file or a folder; `-` is standard input.
     pub fn open(path: &Path) -> Result<Input, ReadError> {
@@ -75,13 +121,13 @@ impl Input {
             return Ok(Input { name, source: Source::Folder(path.to_owned()) });
         }
         let file = File::open(path).map_err(io)?;
-        Input::from_reader(&name, file)
+        Input::from_reader(&name, Unchanged::new(file).map_err(io)?)
     }
 
     /// Opens a log.
     fn opened(self) -> Result<Input, ReadError> {
         let Source::Log(path, consumed) = &self.source else { return Ok(self) };
-        let stream = File::open(path).and_then(|file| Stream::new(file, consumed));
+        let stream = File::open(path).and_then(Unchanged::new).and_then(|file| Stream::new(file, consumed));
         match stream {
             Ok(stream) => Ok(Input { name: self.name, source: Source::Stream(stream) }),
             Err(source) => Err(ReadError::Io { file: self.name, source }),
@@ -158,7 +204,7 @@ impl Input {
         self,
         options: &ReadOptions<'_>,
     ) -> Result<(Vec<u8>, Option<ReadError>), ReadError> {
-        let mut reader = self.into_reader()?;
+        let mut reader = self.into_reader(options)?;
         let (mut bytes, mut damage) = (Vec::new(), None);
         let mut length = 0;
         loop {
@@ -186,11 +232,13 @@ impl Input {
     }
 
     /// The bytes, one after another.
-    pub(crate) fn into_reader(self) -> Result<Reader, ReadError> {
+    pub(crate) fn into_reader(self, options: &ReadOptions<'_>) -> Result<Reader, ReadError> {
         let Input { name, source } = self.opened()?;
         match source {
             Source::Folder(_) | Source::Memory(_) | Source::Log(..) => Err(is_a_folder(&name)),
-            Source::Stream(stream) => Ok(Reader { name, stream, head_read: 0 }),
+            Source::Stream(stream) => {
+                Ok(Reader { name, stream, head_read: 0, produced: 0, max_size: options.max_size })
+            }
         }
     }
 
@@ -269,11 +317,41 @@ pub(crate) struct Reader {
     name: String,
     stream: Stream,
     head_read: usize,
+    produced: u64,
+    max_size: Option<u64>,
 }
+
+/// What an honest archive does not exceed: bytes after decompression per byte before it. Histories compress
+/// ten- to fiftyfold.
+const MAX_RATIO: u64 = 500;
+/// Below this size the ratio does no harm.
+const RATIO_COUNTS_FROM: u64 = 256 << 20;
 
 impl Reader {
     /// Fills as much of the buffer as the input can; 0 is the end.
     pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let filled = self.fill_any(buffer)?;
+        self.produced += filled as u64;
+        let limit = self.max_size.unwrap_or(MAX_SIZE);
+        if self.produced > limit {
+            let message = format!("the input has more than {limit} bytes");
+            let found = Diagnostic::error(&self.name, Place::Byte(limit), message).hint(Hint::Size);
+            return Err(ReadError::Malformed(vec![found]));
+        }
+        let packed = self.stream.packed && self.max_size.is_none() && self.produced > RATIO_COUNTS_FROM;
+        if packed && self.produced / MAX_RATIO > self.consumed() {
+            let message = format!(
+                "{} compressed bytes expand to more than {}, as no recorded history does",
+                self.consumed(),
+                self.produced
+            );
+            let found = Diagnostic::error(&self.name, Place::Byte(self.consumed()), message);
+            return Err(ReadError::Malformed(vec![found.hint(Hint::Size)]));
+        }
+        Ok(filled)
+    }
+
+    fn fill_any(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let mut head = &self.stream.head[self.head_read..];
         let mut filled = head.read(buffer).unwrap_or(0);
         self.head_read += filled;
@@ -292,6 +370,16 @@ impl Reader {
         Ok(filled)
     }
 
+    /// The input as the user named it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes after decompression so far.
+    pub fn produced(&self) -> u64 {
+        self.produced
+    }
+
     /// Bytes of the source consumed so far.
     pub fn consumed(&self) -> u64 {
         self.stream.consumed.load(Relaxed)
@@ -307,7 +395,10 @@ pub(crate) fn report(options: &ReadOptions<'_>, consumed: u64) -> Result<(), Rea
 }
 
 fn failure(name: &str, packed: bool, source: std::io::Error) -> ReadError {
-    if packed {
+    if let Some(changed) = source.get_ref().and_then(|inner| inner.downcast_ref::<Changed>()) {
+        let found = Diagnostic::error(name, Place::Byte(changed.at), changed.to_string());
+        ReadError::Malformed(vec![found.hint(Hint::Lossy)])
+    } else if packed {
         let message = format!("the compressed data is damaged or cut off: {source}");
         ReadError::Malformed(vec![Diagnostic::error(name, Place::File, message)])
     } else {

@@ -80,11 +80,24 @@ pub struct ReadOptions<'a> {
     pub threads: NonZeroUsize,
     /// Called now and then with the number of input bytes consumed so far; `false` cancels.
     pub progress: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
+    /// Bytes that an input may have after decompression; `None`: [`MAX_SIZE`], and no more than an honest
+    /// archive expands to.
+    pub max_size: Option<u64>,
 }
+
+/// The most bytes that an input may have after decompression, unless the options say otherwise: 1 TB.
+pub const MAX_SIZE: u64 = 1_000_000_000_000;
 
 impl Default for ReadOptions<'_> {
     fn default() -> Self {
-        ReadOptions { format: None, initial: None, lossy: false, threads: NonZeroUsize::MIN, progress: None }
+        ReadOptions {
+            format: None,
+            initial: None,
+            lossy: false,
+            threads: NonZeroUsize::MIN,
+            progress: None,
+            max_size: None,
+        }
     }
 }
 
@@ -173,6 +186,7 @@ pub fn detect(path: &std::path::Path) -> Result<Format, ReadError> {
 /// A history without a transaction is an error: nothing could be said about it.
 pub fn read(mut input: Input, options: &ReadOptions<'_>) -> Result<Loaded, ReadError> {
     let name = input.name().to_owned();
+    detect::refuse_blank(&mut input)?;
     detect::skip_mark(&mut input, options.format)?;
     let format = match options.format {
         Some(format) => format,

@@ -235,7 +235,7 @@ fn unknown_and_empty_inputs() {
     let message = |bytes: &[u8]| read(None, bytes, false).unwrap_err().to_string();
     insta::assert_snapshot!(message(b""), @r#"error: h: no transaction: the input is empty"#);
     insta::assert_snapshot!(message(b"<html>\x00what is this"), @r#"
-    error: h: unknown format; the input begins with "<html>\x00what is this"
+    error: h: byte 6: a NUL byte: no text, and no binary format that is read; the input begins with "<html>\x00what is this"
       help: the formats are plume, awdit, anomalist, timekiller, elle-jsonl, elle-json, elle-edn, viper, dbcop, cobra
     "#);
     insta::assert_snapshot!(bad(Format::Plume, b"\n\n"), @r#"error: h: no transaction in this file (read as plume)"#);

@@ -1,5 +1,5 @@
 //! Directed graphs over dense node numbers: strongly connected components, topological orders, shortest
-//! paths.
+//! paths, and rows of numbers for vector clocks.
 //!
 //! Knows no database and no isolation level. Nothing here recurses: a session of a million transactions is
 //! a path of a million nodes.
@@ -17,11 +17,15 @@ mod growing;
 pub mod labelled;
 mod ordered;
 mod paths;
+mod rows;
+mod sparse;
 
 pub use components::{Components, components};
 pub use growing::{Cycle, Growing};
 pub use ordered::Ordered;
 pub use paths::{Step, shortest_path};
+pub use rows::Rows;
+pub use sparse::Sparse;
 
 /// A directed graph whose nodes are `0..len()`.
 pub trait Graph {

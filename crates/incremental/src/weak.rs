@@ -12,12 +12,13 @@
 //! changes the clocks of those that follow them, as far as they have arrived.
 //!
 //! Cost of a step: its reads times the keys that their writers write, and for causal its reads times the
-//! sessions that write their keys. Memory: a clock per transaction.
+//! sessions that write their keys. Memory: a clock per transaction, which shares with others what they have
+//! in common (`anomalist_graph::Sparse`).
 
 use crate::fact::{Fact, Node};
 use crate::violation::{Because, Label, Why, links};
 use crate::world::{Read, World};
-use anomalist_graph::{Cycle, Growing};
+use anomalist_graph::{Cycle, Growing, Sparse};
 use anomalist_history::KeyId;
 use rustc_hash::FxHashMap;
 
@@ -155,20 +156,20 @@ type ChainWriters = (u32, Vec<(u32, Node)>);
 #[derive(Debug, Default)]
 struct Causes {
     /// By node: of each chain, how many of its first transactions it follows, itself included.
-    clocks: Vec<Vec<u32>>,
+    clocks: Vec<Sparse>,
     after: Vec<Vec<Node>>,
     /// By node, its chain and place there.
     places: Vec<(u32, u32)>,
     chain_of: FxHashMap<u32, u32>,
     lengths: Vec<u32>,
-    /// Per key and chain, the writers by place.
+    /// Per key and chain, ascending, the writers by place.
     writers: FxHashMap<KeyId, Vec<ChainWriters>>,
 }
 
 impl Causes {
     /// A gap causes nothing.
     fn skip(&mut self) {
-        self.clocks.push(Vec::new());
+        self.clocks.push(Sparse::default());
         self.after.push(Vec::new());
         self.places.push((u32::MAX, 0));
     }
@@ -183,16 +184,16 @@ impl Causes {
         }
         let place = self.lengths[chain as usize];
         self.lengths[chain as usize] += 1;
-        let mut clock = vec![0; chain as usize + 1];
-        clock[chain as usize] = place + 1;
+        let mut clock = Sparse::default();
+        clock.raise(chain, place + 1);
         self.clocks.push(clock);
         self.after.push(Vec::new());
         self.places.push((chain, place));
         for &key in &txn.writes {
             let chains = self.writers.entry(key).or_default();
-            let at = chains.iter().position(|&(c, _)| c == chain).unwrap_or_else(|| {
-                chains.push((chain, Vec::new()));
-                chains.len() - 1
+            let at = chains.binary_search_by_key(&chain, |c| c.0).unwrap_or_else(|at| {
+                chains.insert(at, (chain, Vec::new()));
+                at
             });
             chains[at].1.push((place, node));
         }
@@ -211,23 +212,13 @@ impl Causes {
     }
 
     fn join(&mut self, from: Node, to: Node) -> bool {
-        let Ok([past, clock]) = self.clocks.get_disjoint_mut([from as usize, to as usize]) else {
-            return false;
-        };
-        if clock.len() < past.len() {
-            clock.resize(past.len(), 0);
-        }
-        let mut changed = false;
-        for (mine, &theirs) in clock.iter_mut().zip(past.iter()) {
-            changed |= *mine < theirs;
-            *mine = (*mine).max(theirs);
-        }
-        changed
+        let both = self.clocks.get_disjoint_mut([from as usize, to as usize]);
+        both.is_ok_and(|[past, clock]| clock.join(past))
     }
 
     fn follows(&self, later: Node, earlier: Node) -> bool {
         let (chain, place) = self.places[earlier as usize];
-        self.clocks[later as usize].get(chain as usize).is_some_and(|&count| count > place)
+        self.clocks[later as usize].get(chain) > place
     }
 
     fn constraints(&self, reader: Node, world: &World, constraints: &mut Vec<Constraint>) {
@@ -235,7 +226,7 @@ impl Causes {
         for read in &world.txns[reader as usize].reads {
             let Some(from) = world.source(read) else { continue };
             for (chain, writers) in self.writers.get(&read.key).into_iter().flatten() {
-                let seen = clock.get(*chain as usize).copied().unwrap_or(0);
+                let seen = clock.get(*chain);
                 let count = writers.partition_point(|&(place, _)| place < seen);
                 let latest = writers[..count].iter().rev().map(|w| w.1).find(|&w| w != reader);
                 if let Some(first) = latest

@@ -16,17 +16,18 @@ pub struct Budget<'a> {
     over: &'a (dyn Fn() -> bool + Sync),
     search: &'a (dyn Fn() -> bool + Sync),
     known: Option<&'a (dyn Fn(Judgement) + Sync)>,
+    memory: Option<&'a (dyn Fn(u64) -> bool + Sync)>,
 }
 
 impl<'a> Budget<'a> {
     /// A budget that is spent when the function says so. It is called often: it must be cheap.
     pub fn new(spent: &'a (dyn Fn() -> bool + Sync)) -> Budget<'a> {
-        Budget { spent, over: spent, search: spent, known: None }
+        Budget { spent, over: spent, search: spent, known: None, memory: None }
     }
 
     /// A budget that never ends.
     pub fn unlimited() -> Budget<'static> {
-        Budget { spent: &|| false, over: &|| false, search: &|| false, known: None }
+        Budget { spent: &|| false, over: &|| false, search: &|| false, known: None, memory: None }
     }
 
     /// The same with a limit of its own for the levels whose decision can take exponential time; the
@@ -39,6 +40,17 @@ impl<'a> Budget<'a> {
     /// the budget were spent.
     pub fn with_known(self, known: &'a (dyn Fn(Judgement) + Sync)) -> Budget<'a> {
         Budget { known: Some(known), ..self }
+    }
+
+    /// The same with a limit on memory: the function is asked before a table of so many bytes is allocated,
+    /// and notes a refusal. What has been allocated beyond the limit already is for `spent` to notice.
+    pub fn with_memory(self, allows: &'a (dyn Fn(u64) -> bool + Sync)) -> Budget<'a> {
+        Budget { memory: Some(allows), ..self }
+    }
+
+    /// True if so many bytes may be allocated. For tables that grow faster than the history.
+    pub fn allows(&self, bytes: u64) -> bool {
+        self.memory.is_none_or(|allows| allows(bytes))
     }
 
     /// The same for work on the side, whose findings are not what is wanted to be known.

@@ -47,6 +47,13 @@ reasons! {
     NotRead "not-read",
     /// An interrupt or the time limit ended the search for an order.
     Search "search-stopped" [Progress],
+    /// It would have taken more memory than the limit allows.
+    Memory "memory" {
+        /// Bytes that would be needed, as far as is known: at least so many.
+        needed: u64,
+        /// Bytes that are allowed.
+        limit: u64
+    },
     /// Only some kinds of anomaly were looked for.
     OnlyAsked "only-anomalies-asked",
     /// The level is a name without a definition.

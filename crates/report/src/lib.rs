@@ -87,7 +87,7 @@ pub use outcome::Outcome;
 pub use summary::summary_table;
 pub use svg::svg;
 pub use text::{example_text, text};
-pub use unknown::{Hints, reason};
+pub use unknown::{Hints, bytes, reason};
 pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
 use anomalist_history::{History, Outcome as End, TxnId};

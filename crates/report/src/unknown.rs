@@ -12,6 +12,8 @@ pub struct Hints {
     pub examples: Option<&'static str>,
     /// How to state in which order versions were written: "--transaction-order".
     pub versions: Option<&'static str>,
+    /// How to allow more memory: "--memory".
+    pub memory: Option<&'static str>,
 }
 
 /// The sentence for a reason.
@@ -30,6 +32,7 @@ pub(crate) fn sentence(why: &Why, hints: Hints) -> String {
         Why::Stopped => "stopped, by an interrupt or the time limit, before this was decided",
         Why::NotRead => "stopped, by an interrupt or the time limit, before the history was read",
         Why::Search(progress) => return searched(progress),
+        Why::Memory { needed, limit } => return beyond(*needed, *limit, hints),
         Why::OnlyAsked => "only the anomalies asked for were looked for",
         Why::NameOnly => "name only: the model has no definition that a history could be held against",
         Why::NoRealTime => "the history has no real-time information",
@@ -102,6 +105,27 @@ pub(crate) fn sentence(why: &Why, hints: Hints) -> String {
         }
     };
     text.to_owned()
+}
+
+/// More memory than the limit allows.
+fn beyond(needed: u64, limit: u64, hints: Hints) -> String {
+    let how = hints.memory.map_or_else(String::new, |flag| format!(" ({flag} allows more)"));
+    format!("it takes at least {} of memory, and {} are allowed{how}", bytes(needed), bytes(limit))
+}
+
+/// A number of bytes in the unit that fits.
+///
+/// ```
+/// use anomalist_report::bytes;
+/// assert_eq!((bytes(900), bytes(64_000_000), bytes(1_500_000_000)), ("900 bytes".into(), "64 MB".into(), "1.5 GB".into()));
+/// ```
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..1_000_000 => format!("{} kB", count / 1000),
+        1_000_000..1_000_000_000 => format!("{} MB", count / 1_000_000),
+        _ => format!("{:.1} GB", count as f64 / 1e9),
+    }
 }
 
 /// How far a search came.

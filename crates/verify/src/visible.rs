@@ -18,9 +18,10 @@
 use crate::execution::Commits;
 use crate::flaw::{Flaw, FlawKind};
 use crate::reading::External;
-use anomalist_history::{KeyId, SessionId, TxnId};
+use anomalist_history::{History, KeyId, SessionId, TxnId};
 use anomalist_level::Definitions;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
 
 fn overlooked(read: External, t2: TxnId) -> Flaw {
     Flaw::new(FlawKind::Overlooked).txns([t2]).ops([read.op])
@@ -304,13 +305,13 @@ pub(crate) fn parallel_snapshot(commits: &Commits<'_>) -> Result<(), Flaw> {
 pub(crate) fn causal_in_any_order(commits: &Commits<'_>) -> Result<(), Flaw> {
     let history = commits.reading.facts.history;
     let predecessors = predecessors(commits, false);
-    let mut clocks: Vec<Clock> = vec![Clock::new(); history.txn_count()];
+    let mut clocks: Vec<Clock> = vec![Clock::default(); history.txn_count()];
     let mut changed = true;
     while std::mem::take(&mut changed) {
         for &t in &commits.order {
             let mut clock = clocks[t.index()].clone();
             for &p in &predecessors[t.index()] {
-                clock = merge(&merge(&clock, &clocks[p.index()]), &vec![(history.session_of(p), p.0 + 1)]);
+                clock = merge(&merge(&clock, &clocks[p.index()]), &seen(history, p));
             }
             if clock != clocks[t.index()] {
                 clocks[t.index()] = clock;
@@ -326,7 +327,7 @@ pub(crate) fn causal_in_any_order(commits: &Commits<'_>) -> Result<(), Flaw> {
     }
     for &t3 in commits.order.iter().filter(|&&t| commits.asks(t)) {
         for read in commits.reads(t3) {
-            for &(session, bound) in &clocks[t3.index()] {
+            for &(session, bound) in clocks[t3.index()].iter() {
                 let Some(here) = writers.get(&(session, read.key)) else { continue };
                 let later = |t2: &&TxnId| **t2 != t3 && commits.place(**t2) > commits.place_read(read);
                 if let Some(&t2) = here.iter().take_while(|t2| t2.0 < bound).find(later) {
@@ -338,11 +339,23 @@ pub(crate) fn causal_in_any_order(commits: &Commits<'_>) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// Per session, ascending: the first transaction that has not been seen.
-type Clock = Vec<(SessionId, u32)>;
+/// Per session, ascending: the first transaction that has not been seen. Clocks that are equal because one
+/// was made from the other are one.
+type Clock = Rc<Vec<(SessionId, u32)>>;
+
+/// A clock that has seen one transaction.
+fn seen(history: &History, t: TxnId) -> Clock {
+    Rc::new(vec![(history.session_of(t), t.0 + 1)])
+}
 
 fn merge(a: &Clock, b: &Clock) -> Clock {
-    let mut merged = Clock::with_capacity(a.len().max(b.len()));
+    if b.is_empty() || Rc::ptr_eq(a, b) {
+        return a.clone();
+    }
+    if a.is_empty() {
+        return b.clone();
+    }
+    let mut merged = Vec::with_capacity(a.len().max(b.len()));
     let (mut i, mut j) = (0, 0);
     while i < a.len() || j < b.len() {
         match (a.get(i), b.get(j)) {
@@ -365,7 +378,7 @@ fn merge(a: &Clock, b: &Clock) -> Clock {
             (None, None) => break,
         }
     }
-    merged
+    Rc::new(merged)
 }
 
 fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
@@ -394,7 +407,7 @@ fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
     let mut clocks: Vec<Option<Clock>> = vec![None; history.txn_count()];
     latest.fill(None);
     for &t3 in &commits.order {
-        let mut clock = Clock::new();
+        let mut clock = Clock::default();
         for &p in &predecessors[t3.index()] {
             let Some(before) = clocks[p.index()].as_ref() else { continue };
             clock = merge(&clock, before);
@@ -414,8 +427,7 @@ fn by_clocks(commits: &Commits<'_>, versions: bool) -> Result<(), Flaw> {
         for (key, _) in commits.reading.facts.written(t3) {
             latest[key.index()] = Some(t3);
         }
-        let myself = vec![(history.session_of(t3), t3.0 + 1)];
-        clocks[t3.index()] = (uses[t3.index()] > 0).then(|| merge(&clock, &myself));
+        clocks[t3.index()] = (uses[t3.index()] > 0).then(|| merge(&clock, &seen(history, t3)));
     }
     Ok(())
 }
@@ -446,9 +458,16 @@ fn predecessors(commits: &Commits<'_>, versions: bool) -> Vec<Vec<TxnId>> {
 }
 
 /// The writer that comes last in the order among those a clock has seen: of each session, its latest writer
-/// seen.
+/// seen. Goes through the sessions or through the writers, whichever are fewer.
 fn latest_seen(commits: &Commits<'_>, clock: &Clock, writers: &[TxnId]) -> Option<TxnId> {
     let history = commits.reading.facts.history;
+    if writers.len() < clock.len() {
+        let has_seen = |w: &&TxnId| {
+            let at = clock.binary_search_by_key(&history.session_of(**w), |entry| entry.0);
+            at.is_ok_and(|at| w.0 < clock[at].1)
+        };
+        return writers.iter().filter(has_seen).copied().max_by_key(|&w| commits.place(w));
+    }
     let seen_in = |&(session, bound): &(SessionId, u32)| {
         let before = writers.partition_point(|w| w.0 < bound);
         writers[..before].last().copied().filter(|&w| history.session_of(w) == session)

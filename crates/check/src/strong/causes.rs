@@ -9,7 +9,7 @@
 
 use super::scan::{Decided, Link};
 use super::visible::{NONE, View};
-use anomalist_graph::{Components, Csr, components};
+use anomalist_graph::{Components, Csr, Rows, components};
 use anomalist_history::{KeyId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -34,9 +34,8 @@ type Latest = FxHashMap<KeyId, Vec<Option<TxnId>>>;
 
 struct Causes {
     found: Components,
-    sessions: usize,
     /// Per component and session: the first transaction of the session that does not reach it, as a number.
-    reach: Vec<u32>,
+    reach: Rows,
 }
 
 /// Who comes directly before a transaction.
@@ -58,7 +57,7 @@ impl Causes {
         let graph = Csr::from_edges(history.txn_count(), || edges.iter().copied());
         let found = components(&graph);
         let sessions = history.session_count();
-        let mut all = Causes { reach: vec![0; found.count() * sessions], found, sessions };
+        let mut all = Causes { reach: Rows::new(sessions, found.count()), found };
         let nodes = all.found.topological();
         let parts: Vec<&[u32]> = nodes.chunk_by(|&a, &b| all.found.of(a) == all.found.of(b)).collect();
         for component in parts {
@@ -79,21 +78,15 @@ impl Causes {
 
     /// A transaction's past, and itself, are in the past of those that follow it.
     fn pass_on(&mut self, node: u32, session: usize, next: &[u32], inside: bool) {
-        let mine = self.found.of(node) as usize;
-        for theirs in next.iter().map(|&n| self.found.of(n) as usize).filter(|&c| (c == mine) == inside) {
-            for s in 0..if inside { 0 } else { self.sessions } {
-                let bound = self.reach[mine * self.sessions + s];
-                let slot = &mut self.reach[theirs * self.sessions + s];
-                *slot = (*slot).max(bound);
-            }
-            let slot = &mut self.reach[theirs * self.sessions + session];
-            *slot = (*slot).max(node + 1);
+        let mine = self.found.of(node);
+        for theirs in next.iter().map(|&n| self.found.of(n)).filter(|&c| (c == mine) == inside) {
+            self.reach.join(theirs, mine);
+            self.reach.raise(theirs, session, node + 1);
         }
     }
 
     fn reaches(&self, history: &anomalist_history::History, a: TxnId, b: TxnId) -> bool {
-        let component = self.found.of(b.0) as usize;
-        self.reach[component * self.sessions + history.session_of(a).index()] > a.0
+        self.reach.get(self.found.of(b.0), history.session_of(a).index()) > a.0
     }
 
     /// The writer that comes last in the order among those that happen before a read and after what it
@@ -115,12 +108,11 @@ impl Causes {
             }
             best
         });
-        let component = self.found.of(found.reader.0) as usize;
         let mut last: Option<TxnId> = None;
-        for (session, &bound) in self.reach[component * self.sessions..][..self.sessions].iter().enumerate() {
+        self.reach.for_each(self.found.of(found.reader.0), |session, bound| {
             let end = writers.partition_point(|w| w.0 < bound);
             let here = |&&w: &&TxnId| history.session_of(w).index() == session;
-            let Some(_) = end.checked_sub(1).map(|i| &writers[i]).filter(here) else { continue };
+            let Some(_) = end.checked_sub(1).map(|i| &writers[i]).filter(here) else { return };
             let candidate = match best[end - 1] {
                 // It is in its own past: the others count.
                 Some(w) if w == found.reader => {
@@ -130,7 +122,7 @@ impl Causes {
                 other => other,
             };
             last = candidate.map_or(last, |w| later(last, w));
-        }
+        });
         let from = view.source(read);
         last.filter(|&t2| Some(t2) != from && view.is_later(t2, from))
     }

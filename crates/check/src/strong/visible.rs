@@ -13,6 +13,7 @@ use super::causes;
 use super::facts::{Facts, From, Origin};
 use super::model::{Family, Model, Visible};
 use super::scan::{Constraint, Decided, Link};
+use anomalist_graph::Rows;
 use anomalist_history::{KeyId, SessionId, TxnId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -292,10 +293,9 @@ struct Clocks<'v, 'a, D> {
     view: &'v mut View<'a, D>,
     /// Version order leads on, too.
     versions: bool,
-    sessions: usize,
     /// Per transaction and session: the first transaction of the session that does not reach it, as a
     /// number.
-    clocks: Vec<u32>,
+    clocks: Rows,
     /// Per key, its latest writer so far; per write, the one before it on its key.
     last: Vec<Option<TxnId>>,
     before: Vec<Option<TxnId>>,
@@ -307,8 +307,7 @@ impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
         let sessions = facts.history.session_count();
         Clocks {
             versions: view.model.rules.family == Family::Parallel,
-            sessions,
-            clocks: vec![0; facts.history.txn_count() * sessions],
+            clocks: Rows::new(sessions, facts.history.txn_count()),
             last: vec![None; facts.history.key_count()],
             before: vec![None; facts.write_count()],
             view,
@@ -355,19 +354,18 @@ impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
 
     fn place(&mut self, t: TxnId) {
         let history = self.view.facts.history;
-        let mut row = vec![0u32; self.sessions];
-        self.predecessors(t, |p, _| {
-            let other = &self.clocks[p.index() * self.sessions..][..self.sessions];
-            row.iter_mut().zip(other).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
-            let own = &mut row[history.session_of(p).index()];
-            *own = (*own).max(p.0 + 1);
-        });
-        self.clocks[t.index() * self.sessions..][..self.sessions].copy_from_slice(&row);
+        let mut before = Vec::new();
+        self.predecessors(t, |p, _| before.push(p));
+        for p in before {
+            // What reaches `p` was passed on with it.
+            if self.clocks.raise(t.0, history.session_of(p).index(), p.0 + 1) {
+                self.clocks.join(t.0, p.0);
+            }
+        }
     }
 
     fn reaches(&self, a: TxnId, b: TxnId) -> bool {
-        let session = self.view.facts.history.session_of(a).index();
-        self.clocks[b.index() * self.sessions + session] > a.0
+        self.clocks.get(b.0, self.view.facts.history.session_of(a).index()) > a.0
     }
 
     fn check(&mut self, read: usize) {
@@ -380,8 +378,7 @@ impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
         // Of each session the latest writer that reaches the reader; of those the latest.
         let (writers, history) = (view.facts.index.writers(found.key), view.facts.history);
         let mut latest: Option<TxnId> = None;
-        let clock = &self.clocks[found.reader.index() * self.sessions..][..self.sessions];
-        for (session, &bound) in clock.iter().enumerate().filter(|(_, bound)| **bound > 0) {
+        self.clocks.for_each(found.reader.0, |session, bound| {
             let reaching = writers[..writers.partition_point(|w| w.0 < bound)].iter().rev();
             let mut here = reaching.take_while(|w| history.session_of(**w).index() == session);
             if let Some(&w) = here.find(|w| view.place[w.index()] != NONE)
@@ -389,7 +386,7 @@ impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
             {
                 latest = Some(w);
             }
-        }
+        });
         let Some(t2) = latest.filter(|&t2| t2 != found.reader && Some(t2) != from && view.is_later(t2, from))
         else {
             return;

@@ -56,6 +56,8 @@ pub(super) trait Sight {
     fn enter(&mut self, t: TxnId, waiting: &Waiting);
     /// Does this read, by a transaction already placed, see `t`?
     fn is_seen(&mut self, t: TxnId, by: &WaitingRead, waiting: &Waiting) -> bool;
+    /// `t` has been placed: whether it is seen is not asked any more.
+    fn place(&mut self, _: TxnId) {}
 }
 
 /// The reads of placed transactions from transactions not placed yet, by key and by source. Entries are
@@ -252,6 +254,7 @@ impl<'a, S: Sight> Backwards<'a, S> {
 
     fn place(&mut self, t: TxnId, released: &mut u32) {
         self.placed.push(t);
+        self.sight.place(t);
         for (key, &others_wait) in self.view.written(t).zip(&self.others_wait) {
             if others_wait {
                 self.waiting.unlink(key, t);
@@ -341,6 +344,12 @@ impl Sight for Causal<'_, '_> {
     #[inline]
     fn is_seen(&mut self, t: TxnId, by: &WaitingRead, _: &Waiting) -> bool {
         self.clocks.has_seen(t, by.reader)
+    }
+
+    fn place(&mut self, t: TxnId) {
+        if self.view.first_of_session(t) {
+            self.clocks.release_last(t);
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 //! One entry per *chain*: a session, or several where each begins with a read from the end of the one
 //! before, so that having seen a transaction means having seen everything before it in its chain. Clients
 //! that open a session per transaction would otherwise make rows as long as the history. An entry counts
-//! the transactions of its chain that were seen; "has `t` seen `u`" is one comparison.
+//! the transactions of its chain that were seen; "has `t` seen `u`" is one comparison. With many chains rows
+//! are sparse (`anomalist_graph::Rows`): a session that no other reads from costs one entry in its own rows,
+//! and rows that have much in common share it.
 //!
 //! [`Clocks`] keeps rows in a pool while an order is simulated: a row is free again once the session's next
 //! transaction and all readers have taken it over, so memory follows the number of rows still needed, not
@@ -11,7 +13,8 @@
 //! turned out to be broken.
 
 use crate::view::CommittedView;
-use anomalist_graph::Components;
+use crate::{Budget, OutOfBudget};
+use anomalist_graph::{Components, Rows};
 use anomalist_history::{SessionId, TxnId};
 
 /// Sessions strung together into chains.
@@ -114,7 +117,7 @@ const NO_ROW: u32 = u32::MAX;
 pub(crate) struct Clocks<'a, 'b> {
     view: CommittedView<'a>,
     chains: &'b Chains,
-    slab: Vec<u32>,
+    rows: Rows,
     free: Vec<u32>,
     row_of: Vec<u32>,
     /// How many reads, and the session's next transaction, still need the row.
@@ -153,7 +156,7 @@ impl<'a, 'b> Clocks<'a, 'b> {
         Clocks {
             view,
             chains,
-            slab: Vec::new(),
+            rows: Rows::new(chains.count, 0),
             free: Vec::new(),
             row_of: vec![NO_ROW; n],
             needed,
@@ -161,45 +164,39 @@ impl<'a, 'b> Clocks<'a, 'b> {
         }
     }
 
-    #[inline]
-    fn row(&self, t: TxnId) -> &[u32] {
-        let at = self.row_of[t.index()] as usize * self.chains.count;
-        &self.slab[at..at + self.chains.count]
-    }
-
     /// True if `t` has seen the other; `t` was entered and its row is still needed.
     #[inline]
     pub fn has_seen(&self, t: TxnId, seen: TxnId) -> bool {
         let (chain, number) = self.chains.place(self.view.history.session_of(seen), seen);
-        number < self.row(t)[chain]
+        number < self.rows.get(self.row_of[t.index()], chain)
     }
 
     /// The first transaction of a session that `t` has not seen.
     #[inline]
     pub fn unseen(&self, t: TxnId, session: SessionId) -> u32 {
-        self.chains.bound(session, self.row(t)[self.chains.place[session.index()].0 as usize])
+        let chain = self.chains.place[session.index()].0 as usize;
+        self.chains.bound(session, self.rows.get(self.row_of[t.index()], chain))
     }
 
     /// Computes the row of the next transaction in a causal order: its session's one before and its sources
     /// must have been entered.
     pub fn enter(&mut self, t: TxnId, sources: impl Iterator<Item = TxnId>) {
         let session = self.view.history.session_of(t);
-        let len = self.chains.count;
-        let row = match self.last[session.index()] {
+        let previous = self.last[session.index()].replace(t);
+        let row = match previous {
             Some(previous) => {
                 self.needed[previous.index()] -= 1;
                 if self.needed[previous.index()] == 0 {
                     std::mem::replace(&mut self.row_of[previous.index()], NO_ROW)
                 } else {
                     let row = self.allocate();
-                    let from = self.row_of[previous.index()] as usize * len;
-                    self.slab.copy_within(from..from + len, row as usize * len);
+                    self.rows.copy(row, self.row_of[previous.index()]);
                     row
                 }
             }
             None => {
                 let row = self.allocate();
-                self.slab[row as usize * len..][..len].fill(0);
+                self.rows.clear(row);
                 row
             }
         };
@@ -207,91 +204,94 @@ impl<'a, 'b> Clocks<'a, 'b> {
         let (own_chain, own_number) = self.chains.place(session, t);
         // Everything earlier in the chain has been seen. A session's first transaction learns that only
         // from what it reads, so there the entry must not yet hide the news.
-        let continues = self.last[session.index()].replace(t).is_some();
-        if continues {
-            self.slab[row as usize * len + own_chain] = own_number;
+        if previous.is_some() {
+            self.rows.raise(row, own_chain, own_number);
         }
         for w in sources {
             let (chain, number) = self.chains.place(self.view.history.session_of(w), w);
-            let entry = &mut self.slab[row as usize * len + chain];
-            if *entry <= number {
-                *entry = number + 1;
-                self.join(row, self.row_of[w.index()]);
+            if self.rows.raise(row, chain, number + 1) {
+                self.rows.join(row, self.row_of[w.index()]);
             }
         }
-        self.slab[row as usize * len + own_chain] = own_number;
+        self.rows.raise(row, own_chain, own_number);
     }
 
     /// Gives up the rows of the sources of a transaction. Call once per entered transaction.
     pub fn release(&mut self, sources: impl Iterator<Item = TxnId>) {
-        for w in sources {
-            self.needed[w.index()] -= 1;
-            if self.needed[w.index()] == 0 {
-                let row = std::mem::replace(&mut self.row_of[w.index()], NO_ROW);
-                self.free.push(row);
-            }
+        sources.for_each(|w| self.one_less(w));
+    }
+
+    /// Gives up the row of the last transaction of a session: no next one takes it over.
+    pub fn release_last(&mut self, t: TxnId) {
+        self.one_less(t);
+    }
+
+    fn one_less(&mut self, t: TxnId) {
+        let needed = &mut self.needed[t.index()];
+        *needed -= 1;
+        if *needed == 0 {
+            let row = std::mem::replace(&mut self.row_of[t.index()], NO_ROW);
+            self.rows.release(row);
+            self.free.push(row);
         }
     }
 
     fn allocate(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            let row = (self.slab.len() / self.chains.count.max(1)) as u32;
-            self.slab.resize(self.slab.len() + self.chains.count, 0);
-            row
-        })
-    }
-
-    fn join(&mut self, into: u32, from: u32) {
-        let (into, from) = two_rows(&mut self.slab, self.chains.count, into, from);
-        for (x, &y) in into.iter_mut().zip(from) {
-            *x = (*x).max(y);
-        }
+        self.free.pop().unwrap_or_else(|| self.rows.push())
     }
 }
 
-fn two_rows(slab: &mut [u32], len: usize, into: u32, from: u32) -> (&mut [u32], &[u32]) {
-    let (a, b) = (into as usize * len, from as usize * len);
-    if a < b {
-        let (low, high) = slab.split_at_mut(b);
-        (&mut low[a..a + len], &high[..len])
-    } else {
-        let (low, high) = slab.split_at_mut(a);
-        (&mut high[..len], &low[b..b + len])
-    }
-}
+/// Components between two looks at the budget.
+const POLL_EVERY: usize = 4096;
 
 /// Past and future of all transactions at once. The members of a cycle have all seen each other, so they
-/// share rows. For histories already known to be broken: 8 bytes × transactions × chains.
+/// share rows. For histories already known to be broken: 8 bytes × transactions × chains, or what sparse
+/// rows take.
 pub(crate) struct AllClocks<'a> {
     view: CommittedView<'a>,
     chains: Chains,
     components: Components,
     /// Per component and chain: how many of the chain were seen.
-    past: Vec<u32>,
-    /// Per component and chain: the number of the first that has seen it.
-    future: Vec<u32>,
+    past: Rows,
+    /// Per component and chain: the number of the first that has seen it, subtracted from the largest
+    /// number; 0: none has.
+    future: Rows,
 }
 
 impl<'a> AllClocks<'a> {
-    pub fn new(view: CommittedView<'a>, components: Components) -> AllClocks<'a> {
+    pub fn new(
+        view: CommittedView<'a>,
+        components: Components,
+        budget: &Budget<'_>,
+    ) -> Result<AllClocks<'a>, OutOfBudget> {
         let cyclic = components.cyclic_count() > 0;
         let chains = if cyclic { Chains::sessions(&view) } else { Chains::new(&view) };
-        let size = chains.count * components.count();
-        let mut clocks =
-            AllClocks { view, chains, components, past: vec![0; size], future: vec![u32::MAX; size] };
+        let none = || Rows::new(chains.count, 0);
+        let (width, count) = (chains.count, components.count());
+        if !budget.allows(2 * Rows::bytes(width, count)) {
+            return Err(OutOfBudget);
+        }
+        let mut clocks = AllClocks { view, past: none(), future: none(), chains, components };
         let order = clocks.components.topological();
         // Rows of earlier components are complete when a component is reached; inside one, members only add
         // up.
-        let groups = || order.chunk_by(|&a, &b| clocks.components.of(a) == clocks.components.of(b));
-        let mut past = std::mem::take(&mut clocks.past);
-        let mut future = std::mem::take(&mut clocks.future);
-        for group in groups() {
+        let groups: Vec<&[u32]> =
+            order.chunk_by(|&a, &b| clocks.components.of(a) == clocks.components.of(b)).collect();
+        let (mut past, mut future) = (Rows::new(width, count), Rows::new(width, count));
+        for (i, group) in groups.iter().enumerate() {
+            if i.is_multiple_of(POLL_EVERY) && budget.is_spent() {
+                return Err(OutOfBudget);
+            }
             clocks.fill_past(group, &mut past);
         }
-        for group in groups().collect::<Vec<_>>().into_iter().rev() {
+        for (i, group) in groups.iter().rev().enumerate() {
+            if i.is_multiple_of(POLL_EVERY) && budget.is_spent() {
+                return Err(OutOfBudget);
+            }
             clocks.fill_future(group, &mut future);
         }
-        AllClocks { past, future, ..clocks }
+        (clocks.past, clocks.future) = (past, future);
+        Ok(clocks)
     }
 
     fn committed<'c>(&'c self, group: &'c [u32]) -> impl Iterator<Item = TxnId> + 'c {
@@ -302,37 +302,27 @@ impl<'a> AllClocks<'a> {
         self.chains.place(self.view.history.session_of(t), t)
     }
 
-    fn fill_past(&self, group: &[u32], past: &mut [u32]) {
-        let len = self.chains.count;
+    fn fill_past(&self, group: &[u32], past: &mut Rows) {
         for t in self.committed(group) {
             let c = self.components.of(t.0);
             let sources = self.view.reads(t).filter_map(|r| r.from);
             for before in sources.chain(self.view.session_predecessor(t)) {
-                let from = self.components.of(before.0);
-                if from != c {
-                    let (into, from) = two_rows(past, len, c, from);
-                    into.iter_mut().zip(from).for_each(|(x, &y)| *x = (*x).max(y));
-                }
+                past.join(c, self.components.of(before.0));
                 let (chain, number) = self.place(before);
-                let entry = &mut past[c as usize * len + chain];
-                *entry = (*entry).max(number + 1);
+                past.raise(c, chain, number + 1);
             }
             let (chain, number) = self.place(t);
-            let entry = &mut past[c as usize * len + chain];
-            *entry = (*entry).max(number + u32::from(self.components.is_cyclic(t.0)));
+            past.raise(c, chain, number + u32::from(self.components.is_cyclic(t.0)));
         }
     }
 
     /// The mirror image: what has seen `t` is what its readers and its session's next are, or has seen them.
-    fn fill_future(&self, group: &[u32], future: &mut [u32]) {
-        let len = self.chains.count;
+    fn fill_future(&self, group: &[u32], future: &mut Rows) {
         for t in self.committed(group) {
             let sources = self.view.reads(t).filter_map(|r| r.from);
+            let (chain, number) = self.place(t);
             for before in sources.chain(self.view.session_predecessor(t)) {
-                let into = self.components.of(before.0);
-                let (chain, number) = self.place(t);
-                let entry = &mut future[into as usize * len + chain];
-                *entry = (*entry).min(number);
+                future.raise(self.components.of(before.0), chain, u32::MAX - number);
             }
         }
         // Everything later has passed its row on to this component by now, so its row is complete and can
@@ -341,11 +331,7 @@ impl<'a> AllClocks<'a> {
             let c = self.components.of(t.0);
             let sources = self.view.reads(t).filter_map(|r| r.from);
             for before in sources.chain(self.view.session_predecessor(t)) {
-                let into = self.components.of(before.0);
-                if into != c {
-                    let (into, from) = two_rows(future, len, into, c);
-                    into.iter_mut().zip(from).for_each(|(x, &y)| *x = (*x).min(y));
-                }
+                future.join(self.components.of(before.0), c);
             }
         }
     }
@@ -354,21 +340,21 @@ impl<'a> AllClocks<'a> {
     #[inline]
     pub fn has_seen(&self, t: TxnId, seen: TxnId) -> bool {
         let (chain, number) = self.place(seen);
-        number < self.past[self.components.of(t.0) as usize * self.chains.count + chain]
+        number < self.past.get(self.components.of(t.0), chain)
     }
 
     /// The first transaction of a session that `t` has not seen.
     #[inline]
     pub fn unseen(&self, t: TxnId, session: SessionId) -> u32 {
         let chain = self.chains.place[session.index()].0 as usize;
-        self.chains.bound(session, self.past[self.components.of(t.0) as usize * self.chains.count + chain])
+        self.chains.bound(session, self.past.get(self.components.of(t.0), chain))
     }
 
     /// The first transaction of a session that has seen `t` (or some larger id, if none has).
     #[inline]
     pub fn first_to_see(&self, t: TxnId, session: SessionId) -> u32 {
         let chain = self.chains.place[session.index()].0 as usize;
-        self.chains.bound(session, self.future[self.components.of(t.0) as usize * self.chains.count + chain])
+        self.chains.bound(session, u32::MAX - self.future.get(self.components.of(t.0), chain))
     }
 
     /// The components of causality.

@@ -212,7 +212,7 @@ impl Inquiry<'_, '_> {
 
     fn explain(&self, broken: &[Option<Box<Broken>>; 3], findings: &mut Findings) -> Result<(), OutOfBudget> {
         let search = &self.search;
-        let explainer = self.explainer();
+        let explainer = self.explainer()?;
         self.explain_cycles(&explainer, findings);
         if !self.questions.levels.contains(&true) {
             return Ok(());
@@ -222,7 +222,7 @@ impl Inquiry<'_, '_> {
         let classifier = Classifier {
             view: search.view,
             definitions: search.definitions,
-            clocks: search.clocks(),
+            clocks: search.clocks()?,
             read_committed: graph(Weak::ReadCommitted),
             read_atomic: graph(Weak::ReadAtomic),
             causal: graph(Weak::Causal),
@@ -258,14 +258,14 @@ impl Inquiry<'_, '_> {
         Ok(())
     }
 
-    fn explainer(&self) -> Explainer<'_> {
+    fn explainer(&self) -> Result<Explainer<'_>, OutOfBudget> {
         let search = &self.search;
-        Explainer {
+        Ok(Explainer {
             view: search.view,
             definitions: search.definitions,
             causality: search.causality(),
-            clocks: search.clocks(),
-        }
+            clocks: search.clocks()?,
+        })
     }
 
     /// Cycles of causality itself (TAP-g). Those that need the orders that lists show are the Adya engine's.
@@ -299,7 +299,7 @@ impl Inquiry<'_, '_> {
             findings.guarantees[i] = Some(Answer::Violated);
             let (count, smallest) =
                 SessionSeen::new(search.view, search.causality(), guarantee).contradictions(&broken);
-            let explainer = self.explainer();
+            let explainer = self.explainer()?;
             let components = &broken.graph.components;
             let extra =
                 Extra::new(&broken.graph, &broken.constraints, &search.version_edges).of_guarantee(guarantee);

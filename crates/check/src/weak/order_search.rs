@@ -88,8 +88,12 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         self.causality.get_or_init(|| Causality::new(self.view))
     }
 
-    pub fn clocks(&self) -> &AllClocks<'a> {
-        self.clocks.get_or_init(|| AllClocks::new(self.view, components(self.causality())))
+    pub fn clocks(&self) -> Result<&AllClocks<'a>, OutOfBudget> {
+        if let Some(clocks) = self.clocks.get() {
+            return Ok(clocks);
+        }
+        let clocks = AllClocks::new(self.view, components(self.causality()), self.budget)?;
+        Ok(self.clocks.get_or_init(|| clocks))
     }
 
     pub fn poll(&self) -> Result<(), OutOfBudget> {
@@ -137,7 +141,7 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
             found.initial_overwritten |= unmet.initial_overwritten;
             if unmet.edges.is_empty() {
                 let condensation = current.unwrap_or_else(|| self.start().clone());
-                return Ok(self.conclude(rule, condensation, found));
+                return self.conclude(rule, condensation, found);
             }
             if round == 0
                 && self.input.is_some()
@@ -153,21 +157,21 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         }
         self.poll()?;
         let all = match rule {
-            Rule::Level(level) => self.all_constraints(level),
+            Rule::Level(level) => self.all_constraints(level)?,
             Rule::Guarantee(_) => found,
         };
         let condensation =
             self.respecting(&all.edges, &current.as_ref().unwrap_or_else(|| self.start()).rank);
-        Ok(self.conclude(rule, condensation, all))
+        self.conclude(rule, condensation, all)
     }
 
-    fn all_constraints(&self, level: Weak) -> Required {
-        match (level, self.definitions) {
+    fn all_constraints(&self, level: Weak) -> Result<Required, OutOfBudget> {
+        Ok(match (level, self.definitions) {
             (Weak::ReadCommitted, Definitions::Anomalist) => required::read_committed(&self.view),
             (Weak::ReadCommitted, Definitions::Plume) => plume::read_committed(&self.view),
             (Weak::ReadAtomic, _) => required::read_atomic(&self.view),
-            (Weak::Causal, _) => required::causal(&self.view, self.clocks()),
-        }
+            (Weak::Causal, _) => required::causal(&self.view, self.clocks()?, self.budget)?,
+        })
     }
 
     fn built_from_the_end(&self, rule: Rule) -> Result<Option<Vec<TxnId>>, OutOfBudget> {
@@ -196,7 +200,7 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
                 self.simulate(condensation, &mut CausallySeen::new(view, chains))
             }
             Rule::Level(Weak::Causal) => {
-                self.simulate(condensation, &mut CyclicallySeen::new(view, self.clocks()))
+                self.simulate(condensation, &mut CyclicallySeen::new(view, self.clocks()?))
             }
             Rule::Guarantee(guarantee) => {
                 self.simulate(condensation, &mut SessionSeen::new(view, self.causality(), guarantee))
@@ -212,9 +216,14 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         unmet_constraints(&self.view, condensation, visibility, self.budget)
     }
 
-    fn conclude(&self, rule: Rule, condensation: Condensation, required: Required) -> Conclusion {
+    fn conclude(
+        &self,
+        rule: Rule,
+        condensation: Condensation,
+        required: Required,
+    ) -> Result<Conclusion, OutOfBudget> {
         if condensation.is_order() && !required.initial_overwritten {
-            return Conclusion::Order(condensation.txns);
+            return Ok(Conclusion::Order(condensation.txns));
         }
         let components = condensation.components.unwrap_or_else(|| components(self.causality()));
         let Required { edges: mut constraints, initial_overwritten } = required;
@@ -223,16 +232,20 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
         {
             // The constraints that an order misses make the components, but what leads where takes all of
             // them.
-            constraints = self.all_constraints(level).edges;
-            initial = self.initial_cycles(level, &constraints);
+            constraints = self.all_constraints(level)?.edges;
+            initial = self.initial_cycles(level, &constraints)?;
         }
         let graph = LevelGraph::new(&self.view, components, initial);
-        Conclusion::Broken(Box::new(Broken { constraints, initial_overwritten, graph }))
+        Ok(Conclusion::Broken(Box::new(Broken { constraints, initial_overwritten, graph })))
     }
 
-    fn initial_cycles(&self, level: Weak, constraints: &[RequiredEdge]) -> InitialCycles {
+    fn initial_cycles(
+        &self,
+        level: Weak,
+        constraints: &[RequiredEdge],
+    ) -> Result<InitialCycles, OutOfBudget> {
         let (view, versions) = (self.view, &self.versions);
-        match level {
+        Ok(match level {
             Weak::ReadCommitted => {
                 InitialCycles::new(&view, &mut SeenByOtherKeys::new(view), constraints, versions)
             }
@@ -240,9 +253,9 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
                 InitialCycles::new(&view, &mut DirectlySeen::new(view, true), constraints, versions)
             }
             Weak::Causal => {
-                let mut seen = CyclicallySeen::new(view, self.clocks());
+                let mut seen = CyclicallySeen::new(view, self.clocks()?);
                 InitialCycles::new(&view, &mut seen, constraints, versions)
             }
-        }
+        })
     }
 }

@@ -7,7 +7,11 @@
 use super::clocks::AllClocks;
 use super::simulate::{by_session, leading};
 use crate::view::{CommittedView, EpochMap, Read, Writer};
+use crate::{Budget, OutOfBudget};
 use anomalist_history::{OpId, TxnId};
+
+/// Transactions between two looks at the budget.
+const POLL_EVERY: usize = 256;
 
 /// `from` must commit before `to`, because `read` returned `to`'s version although it could see `from`'s.
 #[derive(Clone, Copy, Debug)]
@@ -167,9 +171,16 @@ pub(crate) fn read_atomic(view: &CommittedView<'_>) -> Required {
 
 /// Causal, in O(m·k): of each session only the latest seen writer, earlier ones follow by session order;
 /// and none that causality already puts before `t1`.
-pub(crate) fn causal(view: &CommittedView<'_>, clocks: &AllClocks<'_>) -> Required {
+pub(crate) fn causal(
+    view: &CommittedView<'_>,
+    clocks: &AllClocks<'_>,
+    budget: &Budget<'_>,
+) -> Result<Required, OutOfBudget> {
     let mut required = Required::default();
-    for t3 in view.committed() {
+    for (i, t3) in view.committed().enumerate() {
+        if i.is_multiple_of(POLL_EVERY) && budget.is_spent() {
+            return Err(OutOfBudget);
+        }
         for read in view.reads(t3) {
             by_session(view, read.key, |session, writers| {
                 let seen = leading(writers, clocks.unseen(t3, session));
@@ -183,5 +194,5 @@ pub(crate) fn causal(view: &CommittedView<'_>, clocks: &AllClocks<'_>) -> Requir
             });
         }
     }
-    required
+    Ok(required)
 }

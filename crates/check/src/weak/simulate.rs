@@ -225,6 +225,9 @@ impl Visibility for CausallySeen<'_, '_> {
 
     fn leave(&mut self, t: TxnId) {
         self.clocks.release(sources(self.view, t));
+        if self.view.session_successor(t).is_none() {
+            self.clocks.release_last(t);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `anomalist convert`: a history in another format, or an error that names what would be lost.
 
-use crate::cli::{Global, ReadFlags};
+use crate::cli::{Global, Limits, ReadFlags};
 use crate::destination::Destination;
 use crate::exit::{Exit, Failure};
 use crate::{load, values};
@@ -32,6 +32,8 @@ pub struct Flags {
     /// Leave out what the new format cannot express, and what follows a malformed end of the old file
     #[arg(long)]
     lossy: bool,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// Converts.
@@ -41,7 +43,12 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let Some(guess) = flags.to.or_else(|| values::format_of_name(&flags.output, false)) else {
         return Err(unknown_target(&flags.output));
     };
-    let read = ReadFlags { format: flags.from, initial: flags.initial.clone(), lossy: flags.lossy };
+    let read = ReadFlags {
+        format: flags.from,
+        initial: flags.initial.clone(),
+        lossy: flags.lossy,
+        limits: flags.limits,
+    };
     let history = load::read(&flags.input, &read, global)?.history;
     let by_content = values::format_of_name(&flags.output, history.stamps().is_some());
     let to = flags.to.or(by_content).unwrap_or(guess);

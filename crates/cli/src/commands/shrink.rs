@@ -4,7 +4,7 @@ use crate::cli::{Global, ReadFlags};
 use crate::destination::Destination;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::{interrupt, load, terminal, values};
+use crate::{interrupt, load, memory, terminal, values};
 use anomalist_check::Budget;
 use anomalist_check::shrink::{Goal, NothingToShrink, Promise, Shrunk, shrink};
 use anomalist_format::Format;
@@ -61,9 +61,10 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let bar = Progress::spinner(global, &format!("shrinking {}", flags.history.display()));
     let spent = || {
         bar.pulse();
-        interrupt::is_requested() || since.elapsed() >= flags.timeout
+        interrupt::is_requested() || memory::is_exceeded() || since.elapsed() >= flags.timeout
     };
-    let shrunk = match shrink(&history, goal, &Budget::new(&spent)) {
+    let allows = |bytes| memory::ask(bytes).is_ok();
+    let shrunk = match shrink(&history, goal, &Budget::new(&spent).with_memory(&allows)) {
         Ok(shrunk) => shrunk,
         Err(nothing) => {
             drop(bar);

@@ -25,6 +25,8 @@ const BLOCK: usize = if cfg!(fuzzing) { 64 } else { 128 << 10 };
 const BLOCKS_PER_THREAD: usize = 2;
 /// Blocks that are parsed before workers are called.
 const BLOCKS_ALONE: usize = if cfg!(fuzzing) { 2 } else { 20 };
+/// The longest line, or other piece that is parsed as a whole.
+const LONGEST: usize = 256 << 20;
 /// The first block: most inputs are small.
 const FIRST_BLOCK: usize = if cfg!(fuzzing) { 32 } else { 64 << 10 };
 
@@ -98,7 +100,7 @@ pub(crate) fn parallel_blocks<T: Default + Send>(
         parse(text, &mut block.parsed);
     };
     let mut blocks = Blocks {
-        reader: input.into_reader()?,
+        reader: input.into_reader(options)?,
         cut,
         rest: Vec::new(),
         size: FIRST_BLOCK,
@@ -205,6 +207,12 @@ struct Blocks {
 }
 
 impl Blocks {
+    fn too_long(&self, length: usize) -> ReadError {
+        let place = Place::Byte(self.reader.produced() - length as u64);
+        let message = format!("a line of more than {LONGEST} bytes begins here");
+        ReadError::Malformed(vec![Diagnostic::error(self.reader.name(), place, message)])
+    }
+
     /// The next block, in the memory of a used one. Its bytes keep their length, which saves clearing them.
     fn next<T>(&mut self, mut block: Block<T>) -> Result<Option<Block<T>>, ReadError> {
         if let Some(error) = self.pending.take() {
@@ -238,6 +246,9 @@ impl Blocks {
                         self.rest.extend_from_slice(&bytes[end..length]);
                         length = end;
                         break;
+                    }
+                    if length >= LONGEST {
+                        return Err(self.too_long(length));
                     }
                     wanted *= 2;
                     bytes.resize(bytes.len().max(wanted), 0);

@@ -11,7 +11,7 @@ const PLAIN: Style = Style {
     lanes: false,
     width: 80,
     verbose: 0,
-    hints: Hints { examples: Some("-v"), versions: None },
+    hints: Hints { examples: Some("-v"), versions: None, memory: None },
 };
 const VERBOSE: Style = Style { verbose: 1, ..PLAIN };
 const COLOR: Style = Style { color: true, ..PLAIN };

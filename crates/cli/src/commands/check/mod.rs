@@ -124,7 +124,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         let answers = match answer {
             Ok(answers) => answers,
             Err(failure @ (Failure::Input(_) | Failure::Malformed(..))) if several => {
-                terminal::tell(failure.message().unwrap_or_default());
+                terminal::tell(&failure.message().unwrap_or_default());
                 unreadable += 1;
                 continue;
             }

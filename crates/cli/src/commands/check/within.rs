@@ -9,7 +9,7 @@ use super::{Flags, Judged};
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::progress::Progress;
-use crate::{basis, bug, interrupt, load};
+use crate::{basis, bug, interrupt, load, memory};
 use anomalist::History;
 use anomalist_history::Builder;
 use anomalist_level::{Judgement, Verdict, Why};
@@ -76,7 +76,7 @@ pub fn judge(path: &Path, flags: &Flags, global: &Global) -> Result<Vec<Judged>,
 
 impl Work {
     fn is_over(&self) -> bool {
-        interrupt::is_requested() || self.is_late()
+        interrupt::is_requested() || self.is_late() || memory::is_exceeded()
     }
 
     fn is_late(&self) -> bool {
@@ -90,6 +90,7 @@ impl Work {
     fn judge(&self) -> Result<Vec<Judged>, Failure> {
         let late = || self.is_late();
         let histories = match load::histories(&self.path, &self.flags.read, &self.global, &late) {
+            Err(Failure::Memory(_, why)) => return self.without(&why).map(|judged| vec![judged]),
             Err(Failure::Interrupted) if !interrupt::is_requested() => {
                 return self.so_far().map(|judged| vec![judged]);
             }
@@ -117,6 +118,7 @@ impl Work {
             self.known(|known| known.judgement = Some(judgement));
         };
         let mut check = self.flags.question(&history, &self.global)?.stop_when(&stop).on_progress(&tell);
+        check = check.memory(&memory::ask);
         if let Some(limit) = self.flags.timeout {
             check = check.timeout(limit.saturating_sub(self.since.elapsed()));
         }
@@ -129,11 +131,17 @@ impl Work {
 
     /// What is known without the thread.
     fn so_far(&self) -> Result<Judged, Failure> {
-        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
-        if interrupt::is_requested() && known.history.is_none() {
+        let why = memory::ask(0).err();
+        let is_read = self.known.lock().unwrap_or_else(PoisonError::into_inner).history.is_some();
+        if interrupt::is_requested() && !is_read {
             return Err(Failure::Interrupted);
         }
-        let why = if known.history.is_none() { Why::NotRead } else { Why::Stopped };
+        self.without(&why.unwrap_or(if is_read { Why::Stopped } else { Why::NotRead }))
+    }
+
+    /// What is known, and a reason for the rest.
+    fn without(&self, why: &Why) -> Result<Judged, Failure> {
+        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
         let history = match known.history {
             Some(history) => history,
             None => {
@@ -141,7 +149,7 @@ impl Work {
                 Arc::new(History::from(empty).named(&self.path.display().to_string(), "not read to its end"))
             }
         };
-        let mut found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, &why);
+        let mut found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, why);
         found.stopped = interrupt::is_requested();
         found.timing.check_ms = self.since.elapsed().as_secs_f64() * 1e3 - found.timing.load_ms;
         Ok(Judged { found, history })

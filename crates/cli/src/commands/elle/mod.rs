@@ -8,11 +8,11 @@ mod files;
 mod json;
 mod sentences;
 
-use crate::cli::{Global, ReadFlags};
+use crate::cli::{Global, Limits, ReadFlags};
 use crate::exit::{Exit, Failure};
 use crate::load::{self, Read};
 use crate::progress::Progress;
-use crate::{interrupt, terminal};
+use crate::{interrupt, memory, terminal};
 use anomalist_check::Budget;
 use anomalist_format::Format;
 use anomalist_history::{AtomKind, History, View};
@@ -97,6 +97,8 @@ pub struct Flags {
     /// Let what Anomalist finds beyond Elle count in the verdict and the types
     #[arg(long)]
     extended: bool,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 const MODELS: [&str; 12] = [
@@ -118,6 +120,7 @@ const MODELS: [&str; 12] = [
 struct Question {
     rule: Rule,
     format: Option<Format>,
+    limits: Limits,
 }
 
 /// What to check.
@@ -141,7 +144,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         match judge(path, flags, &question, global) {
             Ok(validity) => exit = exit.max_by_weight(validity),
             Err(failure @ (Failure::Input(_) | Failure::Malformed(..))) if histories.len() > 1 => {
-                terminal::tell(failure.message().unwrap_or_default());
+                terminal::tell(&failure.message().unwrap_or_default());
                 unreadable = true;
             }
             Err(failure) => return Err(failure),
@@ -179,7 +182,7 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
                 levels: names(&flags.consistency_models, "consistency model", consistency_model)?,
                 ..models::Options::default()
             };
-            return Ok(Question { rule: Rule::Model(model, options), format });
+            return Ok(Question { rule: Rule::Model(model, options), format, limits: flags.limits });
         }
     };
     let mut options = Options::new(datatype);
@@ -191,7 +194,7 @@ fn question(flags: &Flags) -> Result<Question, Failure> {
     if let Some(path) = &flags.transaction_order {
         options.transaction_order = Some(transaction_order(path)?);
     }
-    Ok(Question { rule: Rule::Transactions(options), format })
+    Ok(Question { rule: Rule::Transactions(options), format, limits: flags.limits })
 }
 
 fn consistency_model(name: &str) -> Result<Level, Vec<&'static str>> {
@@ -256,7 +259,7 @@ fn transaction_order(path: &Path) -> Result<FxHashMap<i64, f64>, Failure> {
 
 /// Answers for one history, and prints.
 fn judge(path: &Path, flags: &Flags, question: &Question, global: &Global) -> Result<Validity, Failure> {
-    let read = ReadFlags { format: question.format, initial: None, lossy: false };
+    let read = ReadFlags { format: question.format, initial: None, lossy: false, limits: question.limits };
     let (validity, document) = match &question.rule {
         Rule::Transactions(options) => transactions(path, &read, options, flags, global)?,
         Rule::Model(model, options) => other_model(path, &read, (*model, options), flags, global)?,
@@ -387,9 +390,11 @@ fn with_budget<T>(
     let bar = Progress::spinner(global, &format!("checking {}", path.display()));
     let spent = || {
         bar.pulse();
-        interrupt::is_requested() || limit.is_some_and(|limit| since.elapsed() >= limit)
+        interrupt::is_requested()
+            || memory::is_exceeded()
+            || limit.is_some_and(|limit| since.elapsed() >= limit)
     };
-    check(&Budget::new(&spent))
+    check(&Budget::new(&spent).with_memory(&|bytes| memory::ask(bytes).is_ok()))
 }
 
 /// elle-cli's word.

@@ -1,6 +1,6 @@
 //! The check of a recorded run: what `anomalist check` does with the same file.
 
-use crate::cli::{Global, ReadFlags};
+use crate::cli::{Global, Limits, ReadFlags};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{bug, interrupt, load};
@@ -39,7 +39,7 @@ fn recording(
     lossy: bool,
     global: &Global,
 ) -> Result<Judged, Failure> {
-    let read = ReadFlags { format: None, initial: None, lossy };
+    let read = ReadFlags { format: None, initial: None, lossy, limits: Limits::default() };
     let mut histories = load::histories(path, &read, global, &|| false)?;
     // No workload here records independent systems.
     let (Some(history), true) = (histories.pop(), histories.is_empty()) else {

@@ -6,6 +6,7 @@
 use anomalist_check::{Budget, Request, check};
 use anomalist_history::{History, Indexed};
 use anomalist_level::{Anomaly, Bound, Judgement, Level};
+use anomalist_page::{Page, Run};
 use anomalist_report::{HistoryFacts, Style, Subject, column_title};
 use anomalist_testkit::random::{self, Shape};
 use serde_json::Value;
@@ -154,13 +155,16 @@ fn look(history: &History, judgement: &Judgement) {
     let verbose = Style { verbose: 1, ..Style::default() };
     let text = anomalist_report::text(&subject, &verbose);
     let markdown = anomalist_report::markdown(&[subject]);
-    let html = anomalist_report::html("a page", &[("a run", subject)]);
+    let runs = vec![Run::of(&subject)];
+    let page = anomalist_page::html(&Page { title: "a page".to_owned(), command: None, next: None, runs });
     let cells = cells_of_json(&json);
     assert_eq!(cells_of_text(&text), cells, "{text}");
     assert_eq!(cells_of_text(&anomalist_report::text(&subject, &Style { signs: true, ..verbose })), cells);
     assert_eq!(cells_of_markdown(&markdown), cells, "{markdown}");
     assert_eq!(cells_of_markdown(&anomalist_report::step_summary(&[subject])), cells);
     assert_eq!(cells_of_html(&anomalist_report::ladder_html(&subject)), cells);
+    let table = page.split_once("<table>").unwrap().1.split_once("</table>").unwrap().0;
+    assert_eq!(cells_of_html(table), cells, "{table}");
     for (entry, anomaly) in json["anomalies"].as_array().unwrap().iter().zip(&judgement.anomalies) {
         let (kind, code) = (entry["kind"].as_str().unwrap(), entry["code"].as_str().unwrap());
         let title =
@@ -168,11 +172,9 @@ fn look(history: &History, judgement: &Judgement) {
         let count = entry["count"].as_u64();
         assert_eq!(count_after(&text, &title), count, "{title}\n{text}");
         assert_eq!(count_after(&markdown, &title.replace('_', "\\_")), count, "{title}\n{markdown}");
-        assert_eq!(
-            count_after(&plain(&html.replace("<summary>", "\n").replace("<p>", "\n")), &title),
-            count,
-            "{title}"
-        );
+        let heading = page.split("<h3>").find(|part| part.starts_with(&format!("{kind} ({code})"))).unwrap();
+        let found = heading.split_once(" found</h3>").unwrap().0.rsplit(' ').next().unwrap();
+        assert_eq!(found.parse().ok(), count, "{title}");
         example(&subject, anomaly, entry);
     }
 }
