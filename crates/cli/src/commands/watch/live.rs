@@ -327,7 +327,7 @@ mod tests {
         let mut view = View::default();
         for i in 0..groups {
             let key = if i == 3 { "k".repeat(150) } else { format!("key{i}") };
-            for _ in 0..=i {
+            for _ in 0..=i % 7 {
                 let text = format!(
                     "transaction {i} (session 1) read {key} = 1, should have read 2 of transaction 7"
                 );
@@ -353,7 +353,7 @@ mod tests {
                 }
                 let shown = |line: &String| line.get(..9)?.trim().replace(',', "").parse::<u64>().ok();
                 let counted: u64 = lines.iter().filter_map(shown).sum();
-                assert_eq!(counted, (1..=groups as u64).sum::<u64>(), "{lines:#?}");
+                assert_eq!(counted, (0..groups as u64).map(|i| 1 + i % 7).sum::<u64>(), "{lines:#?}");
             }
         }
         assert!(view(3000).groups.len() <= GROUPS + Axiom::ALL.len());
