@@ -160,3 +160,24 @@ fn files_are_read() {
     assert!(matches!(History::read(folder.join("none")), Err(Error::Read(_))));
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// What most people mean by "snapshot isolation" respects sessions; the level of that name does not.
+#[test]
+fn a_level_that_only_sessions_break_has_a_note() {
+    let recorder = Recorder::new();
+    recorder.initial(0);
+    let mut client = recorder.session("client");
+    client.begin().write("x", 1).commit();
+    client.begin().read("x", 0).commit();
+    let history = recorder.finish().unwrap();
+    let notes = |levels: &[Level]| {
+        let check = levels.iter().fold(check(&history), |check, &level| check.require(level));
+        check.run().unwrap().subject().judgement.notes.join("\n")
+    };
+    let note = "snapshot-isolation holds, but not in sessions: strong-session-snapshot-isolation is violated";
+    assert_eq!(notes(&[Level::SnapshotIsolation]), note);
+    // Nothing to add where the other level is judged too, or where the level has none.
+    assert_eq!(notes(&[]), "");
+    assert_eq!(notes(&[Level::SnapshotIsolation, Level::StrongSessionSnapshotIsolation]), "");
+    assert_eq!(notes(&[Level::RepeatableRead, Level::ReadCommitted]), "");
+}

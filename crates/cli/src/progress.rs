@@ -15,6 +15,10 @@ const REPORT: u64 = 200;
 /// How often a spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Columns for the text beside a bar, and beside a spinner, on a terminal of 60.
+const BESIDE_BAR: usize = 24;
+const BESIDE_SPINNER: usize = 44;
+
 /// A bar that appears when the work turns out to be long.
 pub struct Progress {
     bar: ProgressBar,
@@ -31,9 +35,7 @@ impl Progress {
     /// Counts bytes of an input, or shows that something goes on where their number is unknown.
     pub fn bytes(global: &Global, what: &str, total: Option<u64>) -> Progress {
         let template = match total {
-            Some(_) => {
-                "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} left"
-            }
+            Some(_) => "{msg} {wide_bar} {percent}% {decimal_bytes_per_sec} {eta} left",
             None => "{msg} {spinner} {decimal_bytes} {decimal_bytes_per_sec} {elapsed}",
         };
         Progress::new(global, what, total, template)
@@ -41,12 +43,7 @@ impl Progress {
 
     /// Counts transactions.
     pub fn transactions(global: &Global, what: &str, total: u64) -> Progress {
-        Progress::new(
-            global,
-            what,
-            Some(total),
-            "{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta} left",
-        )
+        Progress::new(global, what, Some(total), "{msg} {wide_bar} {human_pos} {per_sec} {eta} left")
     }
 
     /// Shows that something goes on, as long as [`Progress::pulse`] is called now and then.
@@ -60,7 +57,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(shortened(what));
+        bar.set_message(shortened(what, if total.is_some() { BESIDE_BAR } else { BESIDE_SPINNER }));
         let wanted = !global.quiet && std::io::stderr().is_terminal();
         let reported = !global.quiet && supervised::is_on();
         Progress {
@@ -83,7 +80,7 @@ impl Progress {
 
     /// What is being done.
     pub fn phase(&self, what: &str) {
-        self.bar.set_message(shortened(what));
+        self.bar.set_message(shortened(what, BESIDE_SPINNER));
     }
 
     /// The work goes on.
@@ -121,10 +118,9 @@ impl Progress {
     }
 }
 
-/// The end of a long text, so that a bar has room beside it on a terminal of 60 columns.
-fn shortened(what: &str) -> String {
-    const LONGEST: usize = 40;
-    let long = what.chars().count().saturating_sub(LONGEST);
+/// The verb and the end of a text that is too long.
+fn shortened(what: &str, longest: usize) -> String {
+    let long = what.chars().count().saturating_sub(longest);
     let (verb, rest) = what.split_once(' ').unwrap_or(("", what));
     match long {
         0 => what.to_owned(),
@@ -135,5 +131,18 @@ fn shortened(what: &str) -> String {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn the_end_of_a_long_name_is_kept() {
+        assert_eq!(shortened("reading a.txt", 24), "reading a.txt");
+        let short = shortened("reading /a/long/folder/history.jsonl", 24);
+        assert_eq!(short, "reading …r/history.jsonl");
+        assert_eq!(short.chars().count(), 24);
     }
 }

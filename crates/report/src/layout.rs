@@ -44,7 +44,8 @@ impl Style {
         let code = match tone {
             Tone::Good => "32",
             Tone::Bad => "1;31",
-            Tone::Open => "33",
+            // Yellow cannot be read on white.
+            Tone::Open => "35",
             Tone::Strong => "1",
         };
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }

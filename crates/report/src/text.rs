@@ -39,7 +39,8 @@ pub fn text(subject: &Subject<'_>, style: &Style) -> String {
     let matrix = many.then(|| ladder_text(subject, style)).flatten();
     match &matrix {
         Some(matrix) => {
-            let sentence = wrap("", 0, columns, &summary_sentence(subject));
+            let but = subject.vacuity().map_or_else(String::new, |why| format!(" Yet {why}."));
+            let sentence = wrap("", 0, columns, &format!("{}{but}", summary_sentence(subject)));
             let _ = write!(out, "{sentence}\n{matrix}");
             for part in [found(subject, &anomalies, columns), answers(subject, style)] {
                 out.push_str(if part.is_empty() { "" } else { "\n" });
@@ -254,6 +255,9 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
         [one] => format!("strongest level that holds: {one}\n"),
         many => wrap("", 2, style.columns(), &format!("strongest levels that hold: {}", many.join(", "))),
     };
+    if let Some(why) = subject.vacuity() {
+        out.push_str(&wrap("", 2, style.columns(), &format!("but {why}")));
+    }
     out.push_str(&answers(subject, style));
     let mut verdicts = Vec::new();
     for &level in subject.required {
@@ -266,12 +270,9 @@ pub(crate) fn conclusion(subject: &Subject<'_>, style: &Style) -> String {
     out
 }
 
-/// Whether what holds was put to the test, and the answers for anomalies that were asked for.
+/// The answers for anomalies that were asked for.
 fn answers(subject: &Subject<'_>, style: &Style) -> String {
     let mut out = String::new();
-    if let Some(why) = subject.vacuity() {
-        out.push_str(&wrap("", 2, style.columns(), &format!("but {why}")));
-    }
     for (kind, sought) in &subject.judgement.sought {
         let reason = match sought {
             Sought::Unknown(why) => format!(": {}", sentence(why, style.hints)),

@@ -131,17 +131,17 @@ fn fingerprints(subject: &Subject<'_>, what: &str) -> Doc {
 }
 
 fn location(subject: &Subject<'_>, line: Option<u32>) -> Vec<(&'static str, Doc)> {
-    let mut physical =
-        vec![("artifactLocation", Doc::Object(vec![("uri", uri(&subject.facts.path).into())]))];
-    if let Some(line) = line {
-        physical.push(("region", Doc::Object(vec![("startLine", u64::from(line).into())])));
-    }
+    // Without a line, code scanning shows nothing.
+    let region = Doc::Object(vec![("startLine", u64::from(line.unwrap_or(1)).into())]);
+    let artifact = Doc::Object(vec![("uri", uri(&subject.facts.path).into())]);
+    let physical = vec![("artifactLocation", artifact), ("region", region)];
     vec![("physicalLocation", Doc::Object(physical))]
 }
 
-/// A path as a URI reference.
+/// A path as a URI: relative to the folder of the command, or absolute.
 fn uri(path: &str) -> String {
-    path.bytes().fold(String::new(), |mut out, b| {
+    let scheme = if path.starts_with('/') { "file://" } else { "" };
+    path.bytes().fold(scheme.to_owned(), |mut out, b| {
         match b {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
                 out.push(char::from(b))
@@ -159,5 +159,6 @@ mod tests {
     #[test]
     fn paths_become_uri_references() {
         assert_eq!(uri("a b/ü%.edn"), "a%20b/%C3%BC%25.edn");
+        assert_eq!(uri("/tmp/h.edn"), "file:///tmp/h.edn");
     }
 }

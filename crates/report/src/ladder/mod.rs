@@ -44,7 +44,8 @@ pub struct Ladder<'a> {
 /// A row: a family of levels.
 #[derive(Clone, Debug)]
 pub struct Rung<'a> {
-    /// Its title, with what the verdicts rest on if levels are judged both by values and by timestamps.
+    /// Its title, with what the verdicts rest on where that is not clear: `by timestamps` if others rest on
+    /// values, `by values` if the family is judged by both.
     pub name: String,
     /// A cell for each of [`Bound::ALL`]; none where the family has no such level, or where none was judged.
     pub cells: [Option<Cell<'a>>; 3],
@@ -105,12 +106,15 @@ pub fn ladder<'a>(subject: &Subject<'a>) -> Ladder<'a> {
     let mut rungs = Vec::new();
     for name in titles() {
         for by in [By::Values, By::Timestamps] {
-            let row = judged.iter().filter(|l| l.level.info().rung == name && l.by == by);
-            let title = |name: &str| match both {
+            let family: Vec<&LevelVerdict> = judged.iter().filter(|l| l.level.info().rung == name).collect();
+            let twice = family.iter().any(|l| l.by != by);
+            let row: Vec<&LevelVerdict> = family.into_iter().filter(|l| l.by == by).collect();
+            // Values are what a verdict rests on unless a row says otherwise.
+            let title = |name: &str| match twice || both && by == By::Timestamps {
                 true => format!("{name} by {}", by.name()),
                 false => name.to_owned(),
             };
-            rungs.extend(rows(subject, &row.collect::<Vec<_>>(), name, &title));
+            rungs.extend(rows(subject, &row, name, &title));
         }
     }
     Ladder { rungs }

@@ -105,7 +105,11 @@ impl Work {
             known.history = Some(Arc::clone(&history));
             known.judgement = None;
         });
-        let bar = Progress::spinner(&self.global, &format!("checking {}", history.facts().path));
+        let name = self
+            .path
+            .file_name()
+            .map_or_else(|| self.path.display().to_string(), |n| n.display().to_string());
+        let bar = Progress::spinner(&self.global, &format!("checking {name}"));
         let stop = || {
             bar.pulse();
             interrupt::is_requested()
@@ -114,7 +118,7 @@ impl Work {
             let all = judgement.levels.len();
             let decided =
                 judgement.levels.iter().filter(|l| !matches!(l.verdict, Verdict::Unknown(_))).count();
-            bar.phase(&format!("checking {}: {decided} of {all} levels decided", history.facts().path));
+            bar.phase(&format!("checking {name}: {decided} of {all} levels decided"));
             self.known(|known| known.judgement = Some(judgement));
         };
         let mut check = self.flags.question(&history, &self.global)?.stop_when(&stop).on_progress(&tell);
