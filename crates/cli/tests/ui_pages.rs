@@ -79,6 +79,7 @@ fn the_application_is_used() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_anomalist"))
         .args(["ui", "--folder", &runs, "--allow-command", "true"])
         .env_remove("DATABASE_URL")
+        .env("TMPDIR", scratch.path(""))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
