@@ -306,6 +306,38 @@ fn a_dropped_file_gets_its_verdict_whatever_it_is_called() {
     assert!(job["messages"].to_string().contains("unknown format"), "{job}");
 }
 
+/// A folder may hold what another program wrote: what has the wrong type is left out, the rest is shown.
+#[test]
+fn hostile_results_do_not_spoil_the_list() {
+    let scratch = Scratch::new("ui-hostile");
+    let ui = Ui::start(&scratch, &[]);
+    for (name, result) in [
+        (
+            "types",
+            json!({"target": 7, "claim": "x", "started": {}, "result": {"levels": {}, "anomalies": [1]}}),
+        ),
+        ("deep", json!({"result": [[[]]]})),
+        (
+            "names",
+            json!({"target": "<b>x</b>", "result": {"levels": [{"level": "<i>", "verdict": "holds"}, 3]}}),
+        ),
+        ("none", json!(null)),
+    ] {
+        let folder = format!("{}/{name}", scratch.path("runs"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(format!("{folder}/history.jsonl"), HISTORY).unwrap();
+        std::fs::write(format!("{folder}/result.json"), result.to_string()).unwrap();
+    }
+    let items = ui.items();
+    assert_eq!(items.len(), 4, "{items:?}");
+    let of = |name: &str| items.iter().find(|item| item["name"] == name).unwrap();
+    assert_eq!((&of("types")["run_target"], &of("types")["verdicts"]), (&Value::Null, &json!({})));
+    assert_eq!(of("names")["verdicts"], json!({"<i>": "holds"}));
+    for item in &items {
+        ui.get(&format!("/api/items/{}", item["id"].as_str().unwrap())).expect(200);
+    }
+}
+
 #[test]
 fn a_test_is_started_watched_and_kept() {
     let scratch = Scratch::new("ui-test");
@@ -378,6 +410,28 @@ fn a_watch_reports_what_it_sees() {
     assert_eq!(ended["tally"]["groups"][0]["code"], "EXT", "{ended}");
     assert_eq!(ended["tally"]["summary"]["verdict"], "violated");
     assert_eq!(ended["samples"].as_array().unwrap().last().unwrap()["standing"]["EXT"], 1);
+}
+
+#[test]
+fn a_watch_listens_on_a_port() {
+    let scratch = Scratch::new("ui-listen");
+    let ui = Ui::start(&scratch, &[]);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let fields = json!({"listen": port, "settle": "50ms", "exit-when-idle": "1s"});
+    let job = ui.post("/api/jobs", &json!({"command": "watch", "fields": fields})).expect(200).json();
+    let sent = format!("tcp://127.0.0.1:{port}");
+    let until = Instant::now() + Duration::from_secs(10);
+    while TcpStream::connect(format!("127.0.0.1:{port}")).is_err() {
+        assert!(Instant::now() < until, "it listens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    anomalist(&["generate", "--kind", "timestamped", "--txns-per-session", "20", "-o", &sent]).expect(0);
+    let ended = ui.ended(&job);
+    assert_eq!(
+        (&ended["exit"], &ended["tally"]["summary"]["transactions"]),
+        (&json!(0), &json!(500)),
+        "{ended}"
+    );
 }
 
 /// Whether a process with this text in its command line is there.

@@ -6,6 +6,7 @@
 mod support;
 
 use anomalist_testkit::skip;
+use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -58,6 +59,15 @@ fn fill(runs: &str) {
     let shape = ["--kind", "timestamped", "--sessions", "4", "--txns-per-session", "50", "--arrival", "none"];
     make(&[&["generate", "--inject", "EXT", "-o", &stream], &shape[..]].concat());
     make(&["generate", "--txns-per-session", "20", "-o", &format!("{runs}/plain.txt")]);
+    // What another program wrote must not spoil the list.
+    let folder = format!("{runs}/hostile");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(format!("{folder}/history.jsonl"), "{\"session\":1,\"ops\":[[\"r\",\"x\",null]]}\n")
+        .unwrap();
+    let name = "</script><img src=x onerror=alert(1)>";
+    let result = json!({"target": name, "workload": name, "started": [1], "log": {}, "claim": {"level": name, "verdict": name},
+        "result": {"levels": [{"level": name, "verdict": "violated"}], "anomalies": [{"kind": name, "count": 1}]}});
+    std::fs::write(format!("{folder}/result.json"), result.to_string()).unwrap();
 }
 
 #[test]
@@ -69,6 +79,7 @@ fn the_application_is_used() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_anomalist"))
         .args(["ui", "--folder", &runs, "--allow-command", "true"])
         .env_remove("DATABASE_URL")
+        .env("TMPDIR", scratch.path(""))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

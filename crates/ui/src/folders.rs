@@ -144,7 +144,7 @@ impl Folders {
     /// Remembers the answer of a check. What a run says about itself stays.
     pub(crate) fn learn(&self, id: &str, mut results: Value) {
         let mut known = self.lock();
-        let Some(item) = known.items.get(id).cloned() else { return };
+        let Some(item) = known.items.get(id).cloned().filter(|_| results[0].is_object()) else { return };
         if let Some(before) = known.results(&item) {
             for name in ["about", "claim"] {
                 if let Some(value) = before[0].get(name) {
@@ -205,7 +205,7 @@ impl Known {
         if !current {
             self.results.remove(&item.id);
             let document = item.document()?;
-            let mut result = document.get("result")?.clone();
+            let mut result = document.get("result").filter(|result| result.is_object())?.clone();
             if let Some(claim) = document.get("claim").filter(|claim| !claim.is_null()) {
                 result["claim"] = claim.clone();
             }
@@ -223,29 +223,37 @@ impl Known {
     /// An item in a list.
     fn summary(&mut self, item: &Item) -> Value {
         let results = self.results(item).and_then(Value::as_array);
-        let first = results.and_then(|all| all.first());
         let mut shown = json!({"id": item.id, "kind": item.kind, "name": item.name, "folder": item.folder,
             "format": item.format, "size": item.size, "modified_ms": item.modified_ms,
-            "path": if item.kind == "dropped" { Value::Null } else { json!(item.history.display().to_string()) }});
-        if let Some(results) = results {
-            shown["verdicts"] = verdicts(results);
-            let about = |name: &str| first.and_then(|f| f.get("about")?.get(name)).cloned();
-            for name in ["target", "name", "workload", "started", "committed", "aborted", "indeterminate"] {
-                if let Some(value) = about(name) {
-                    shown[format!("run_{name}")] = value;
-                }
-            }
-            let field = |name: &str| first.and_then(|f| f.get(name)).cloned().unwrap_or(Value::Null);
-            for name in ["strongest", "claim", "history"] {
-                shown[name] = field(name);
-            }
-            let count = |a: &Value| json!({"kind": a["kind"], "code": a["code"], "count": a["count"]});
-            let anomalies =
-                results.iter().filter_map(|r| r.get("anomalies")?.as_array()).flatten().map(count);
-            shown["anomalies"] = anomalies.collect();
+            "path": (item.kind != "dropped").then(|| item.title())});
+        let Some(results) = results else { return shown };
+        shown["verdicts"] = verdicts(results);
+        shown["anomalies"] = anomalies(results);
+        // A result is a file that anything may have written: only what has the right type is passed on.
+        let first = results.first().unwrap_or(&Value::Null);
+        for name in ["target", "workload", "started"] {
+            shown[format!("run_{name}")] = json!(first["about"][name].as_str());
+        }
+        for name in ["committed", "aborted", "indeterminate"] {
+            shown[format!("run_{name}")] = json!(first["about"][name].as_u64());
+        }
+        if let (Some(level), Some(verdict)) =
+            (first["claim"]["level"].as_str(), first["claim"]["verdict"].as_str())
+        {
+            shown["claim"] = json!({"level": level, "verdict": verdict});
         }
         shown
     }
+}
+
+/// How often each anomaly was found.
+fn anomalies(results: &[Value]) -> Value {
+    let all = results.iter().filter_map(|result| result.get("anomalies")?.as_array()).flatten();
+    let counted = all.filter_map(|anomaly| {
+        let (kind, code) = (anomaly["kind"].as_str()?, anomaly["code"].as_str());
+        Some(json!({"kind": kind, "code": code.unwrap_or(kind), "count": anomaly["count"].as_u64()?}))
+    });
+    counted.collect()
 }
 
 /// The verdict on each level, the worst of several histories.

@@ -3,7 +3,7 @@
 import { el, scroll, show, number } from './dom.js';
 import { get, lattice } from './api.js';
 import { SIGNS, words } from './levels.js';
-import { anomalyCard, verdictsOf } from './results.js';
+import { anomalyCard, plainName, verdictsOf } from './results.js';
 import { titleOf } from './runs.js';
 
 function chooser(items, id, other, which) {
@@ -70,6 +70,6 @@ export async function comparePage(root, [first, second], signal) {
       group('Only in the first', only(0).map(anomaly => anomalyCard(anomaly, data))),
       group('Only in the second', only(1).map(anomaly => anomalyCard(anomaly, data)))),
     group('In both', [...new Set(both.map(anomaly => anomaly.kind))].map(kind => el('div', { class: 'card same' },
-      el('b', {}, words(kind)), el('span', { class: 'dim' }, ` ×${number(count(0, kind))} and ×${number(count(1, kind))}`)))));
+      el('b', {}, plainName(data, kind)), el('span', { class: 'dim' }, ` ×${number(count(0, kind))} and ×${number(count(1, kind))}`)))));
   return 'Compare';
 }

@@ -44,7 +44,7 @@ function live(job) {
   if (job.command === 'test') return liveTest(job, last);
   if (job.command === 'sql' && last.rounds !== undefined) {
     const found = Object.entries(last.found || {});
-    return el('div', {}, el('div', { class: 'tiles' }, tile(String(last.what), 'isolation level'), tile(number(last.rounds), 'rounds'),
+    return el('div', {}, el('p', {}, 'At ', el('b', {}, String(last.what))), el('div', { class: 'tiles' }, tile(number(last.rounds), 'rounds'),
       tile(number(last.statements), 'statements'), tile(number(last.failed), 'of them failed'),
       tile(number(found.reduce((sum, [, n]) => sum + n, 0)), 'anomalies so far')),
     found.length ? el('ul', {}, found.map(([name, n]) => el('li', {}, `${name} ×${number(n)}`))) : null,

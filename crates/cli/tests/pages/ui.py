@@ -37,7 +37,7 @@ def go(page, where):
 
 
 def shot(page, name):
-    page.evaluate("document.activeElement && document.activeElement.blur()")
+    page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
     page.screenshot(path=f"{shots}/{name}.png", full_page=True)
 
 
@@ -86,6 +86,14 @@ def test_drop(page):
     expect(page.get_by_role("alert").first).to_contain_text("unknown format", timeout=20000)
 
 
+def test_hostile_run(page):
+    """A run whose result was written by another program."""
+    go(page, "")
+    page.get_by_role("link", name=re.compile("onerror=alert")).click()
+    expect(page.locator("h1")).to_contain_text("</script><img src=x onerror=alert(1)>")
+    expect(page.locator("iframe.report")).to_be_visible(timeout=20000)
+
+
 def test_upload_limit(page):
     go(page, "")
     page.evaluate("""() => {
@@ -97,6 +105,25 @@ def test_upload_limit(page):
         document.body.dispatchEvent(event);
     }""")
     expect(page.get_by_role("alert")).to_contain_text("3.0 GB is more than the limit")
+
+
+def test_cancel_upload(page):
+    """The second part of a file is held back until the upload is cancelled."""
+    go(page, "")
+    held = []
+    page.route("**/api/uploads/*?offset=8388608", lambda route: held.append(route))
+    page.evaluate("""() => {
+        const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(20e6)], 'large.txt'));
+        document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
+    }""")
+    expect(page.get_by_text("Sending large.txt, 20.0 MB")).to_be_visible()
+    expect(page.get_by_role("progressbar", name="Sending large.txt")).to_have_attribute("value", re.compile("0.4"))
+    page.locator("#cancel-upload").click()
+    expect(page.get_by_text("Cancelled.")).to_be_visible()
+    page.unroute_all(behavior="ignoreErrors")
+    assert len(held) == 1
+    expect(page.get_by_role("link", name="large.txt")).to_have_count(0)
 
 
 def test_live(page):
@@ -311,8 +338,9 @@ def pictures(browser, cookies):
                 go(page, where)
                 page.wait_for_load_state("networkidle")
                 if name in ("run", "job-check"):
-                    expect(page.locator("h2", has_text="Report").first).to_be_visible(timeout=20000)
-                    page.wait_for_timeout(400)
+                    page.locator("iframe.report").scroll_into_view_if_needed(timeout=20000)
+                    page.frame_locator("iframe.report").locator("body *").first.wait_for()
+                    page.wait_for_timeout(300)
                 fits(page, f"{name} {width}")
                 if width > 400 or theme == "light":
                     accessible(page, f"{name} {theme} {width}")

