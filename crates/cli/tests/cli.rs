@@ -253,6 +253,32 @@ fn files_beside_the_answer() {
 }
 
 #[test]
+fn kept_results_become_pages() {
+    let scratch = Scratch::new("report");
+    let bad = scratch.file("bad.txt", NON_MONOTONIC);
+    std::fs::create_dir(scratch.path("kept")).expect("a folder");
+    let result = scratch.file("kept/result.json", &anomalist(&["check", &bad, "--json"]).expect(0).text());
+    let (folder, page) = (scratch.path("kept"), scratch.path("page.html"));
+    for source in [&result, &folder] {
+        let run = anomalist(&["report", source, "-o", &page]).expect(0);
+        assert_eq!(run.stderr(), "", "the history is found");
+        assert!(scratch.read("page.html").contains("TAP-h"));
+    }
+    // Where the history was moved into the folder of the result, and where it is gone.
+    std::fs::rename(&bad, scratch.path("kept/bad.txt")).expect("moved");
+    assert_eq!(anomalist(&["report", &result, "-o", &page]).expect(0).stderr(), "");
+    std::fs::remove_file(scratch.path("kept/bad.txt")).expect("removed");
+    let said = anomalist(&["report", &result, "-o", &page]).expect(0).stderr();
+    assert!(said.contains("the page shows the examples only"), "{said}");
+    let fine = scratch.file("fine.txt", FINE);
+    let said = anomalist(&["report", &result, "--history", &fine, "-o", &page]).expect(3).stderr();
+    assert!(said.contains("the result is about a history of"), "{said}");
+    let nothing = scratch.file("nothing.json", "{}");
+    anomalist(&["report", &nothing, "-o", &page]).expect(3);
+    anomalist(&["report", &scratch.path("none.json"), "-o", &page]).expect(3);
+}
+
+#[test]
 fn completions_and_manual_pages_are_generated() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(anomalist(&["completions", shell]).expect(0).text().contains("generate"), "{shell}");

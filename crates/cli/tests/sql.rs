@@ -58,7 +58,7 @@ fn sqlite_shows_nothing_and_the_level_decides_the_exit_status() {
         assert!(level["anomalies"].as_array().unwrap().is_empty());
         assert!(level["committed"].as_u64().unwrap() > 0);
     }
-    assert!(std::fs::read_to_string(report).unwrap().contains("<h2>IMMEDIATE</h2>"));
+    assert!(std::fs::read_to_string(report).unwrap().contains(">IMMEDIATE</h2>"));
 }
 
 #[test]

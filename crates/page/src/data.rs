@@ -80,14 +80,20 @@ fn fitting(history: &History, run: &Run<'_>, places: &BTreeMap<String, u32>, sha
         Axis::of(history, run.result["levels"].as_array().is_some_and(|all| all.iter().any(by_stamps)));
     let examples: BTreeSet<TxnId> = places.values().map(|&i| TxnId(i)).collect();
     let wanted = pick::order(history, &axis, &examples, &keys(history, &run.result));
-    let mut most = OPERATIONS;
+    let size = |columns: &Columns| deflated(&columns.bytes).len();
+    let bare = columns(history, &axis, &wanted, 0);
+    let room = share.saturating_sub(size(&bare));
+    let mut most = if room == 0 { LEAST } else { OPERATIONS };
     loop {
         let columns = columns(history, &axis, &wanted, most);
-        let size = deflated(&columns.bytes).len();
-        if size <= share || most <= LEAST {
+        let taken = size(&columns).saturating_sub(share - room);
+        if taken <= room || most <= LEAST {
             return columns;
         }
-        most = (most / 10 * 7).max(LEAST);
+        // What they took is about proportional to what they are.
+        let raw = columns.bytes.len().saturating_sub(bare.bytes.len());
+        most = (raw.min(most) as f64 * room as f64 / taken as f64 * 0.95) as usize;
+        most = most.max(LEAST);
     }
 }
 

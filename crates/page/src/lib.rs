@@ -146,21 +146,28 @@ impl<'a> Run<'a> {
 
 /// The page as HTML.
 pub fn html(page: &Page<'_>) -> String {
-    let script = format!("{}}})();\n", SCRIPTS.concat());
+    let body = format!(
+        "<div id=\"app\"></div>\n{}<script type=\"application/octet-stream\" id=\"data\">{}</script>\n",
+        plain::text(page),
+        data::encoded(page)
+    );
+    shell(&page.title, STYLE, &body, &format!("{}}})();\n", SCRIPTS.concat()))
+}
+
+/// A document with one style and one script, whose content-security policy allows nothing else: no request,
+/// no other script, no handler in an attribute. `body` is HTML, in which everything recorded is escaped.
+pub fn shell(title: &str, style: &str, body: &str, script: &str) -> String {
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; img-src data: blob:; base-uri 'none'; form-action 'none'",
-        hash(&script),
-        hash(STYLE)
+        hash(script),
+        hash(style)
     );
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<div id=\"app\"></div>\n{}\
-         <script type=\"application/octet-stream\" id=\"data\">{}</script>\n<script>{script}</script>\n</body>\n</html>\n",
-        anomalist_report::escape::xml(&page.title),
-        plain::text(page),
-        data::encoded(page),
+         <title>{}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}<script>{script}</script>\n</body>\n</html>\n",
+        anomalist_report::escape::xml(title)
     )
 }
 

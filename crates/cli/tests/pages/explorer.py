@@ -267,6 +267,15 @@ def without_script(browser):
 
 def others(browser):
     with Visit(browser, "kept") as v:
+        v.page.evaluate("navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }")
+        v.page.click(".menu summary")
+        v.page.locator(".menu button", has_text="SVG").click()
+        with open(f"{FOLDER}/copied.svg", "w") as file:
+            file.write(v.page.evaluate("window.copied"))
+        alone = v.context.new_page()
+        alone.goto(f"file://{FOLDER}/copied.svg")
+        v.check(alone.locator("text").count() > 4, "the drawing is an SVG of its own")
+        alone.screenshot(path=f"{SHOTS}/copied.png")
         v.check("not in this page" in v.text("header"), "a page without the history says so")
         v.check(v.page.locator(".drawing g.main").count() >= 2, "and draws the example")
         v.check(v.page.locator("canvas").count() == 0, "and no timeline")

@@ -46,7 +46,7 @@ function layOut(shown, width) {
   const gutter = timed ? GUTTER : 12;
   // Room for a label between columns, unless that makes them too narrow.
   const room = (gap) => Math.min(270, (width - gutter - 40 - gap * (sessions.length - 1)) / sessions.length);
-  const between = room(110) < 170 ? 64 : 110;
+  const between = [110, 84].find((gap) => room(gap) >= 170) || 64;
   const column = room(between);
   const inList = column < 150;
   const initial = shown.witness.arrows?.some((a) => a.from === null || a.to === null);
@@ -208,7 +208,8 @@ function drawArrows(svg, arrows, boxes, plan) {
         "stroke-width": arrow.behind ? 1.3 : null }, s("title", {}, `${arrow.from ?? "initial state"} → ${arrow.to ?? "initial state"}: ${arrow.label}`)),
       s("path", { d: `M${way[3]}L${p}L${q}Z`, fill: paint })));
   }
-  const inTurn = [...drawn].sort((a, b) => Number(isNow(b.arrow)) - Number(isNow(a.arrow)));
+  // The numbers of other steps first: they are small, and the label of this step goes around them.
+  const inTurn = [...drawn].sort((a, b) => Number(isNow(a.arrow)) - Number(isNow(b.arrow)));
   for (const [i, { arrow, way }] of inTurn.entries()) labels.push(label(arrow, way, i, labels, focused, plan));
   for (const one of labels) svg.append(one.group);
 }
@@ -223,19 +224,19 @@ function label(arrow, way, i, others, focused, plan) {
   const bare = badge && focused && !isNow(arrow);
   const wide = text.length * 6.7 + 4;
   // What the label covers: the number of the step, and the text under it or beside it.
-  const covers = ([x, y]) => [badge ? [x - 11, y - 11, 22, 22] : null,
-    bare ? null : beside ? [x + (badge ? 14 : 6), y - 8, wide, 16] : [x - wide / 2, y + (badge ? 12 : -8), wide, 16]].filter(Boolean);
+  const covers = ([x, y, under]) => [badge ? [x - 11, y - 11, 22, 22] : null,
+    bare ? null : beside ? [x + (badge ? 14 : 6), y - 8, wide, 16] : [x - wide / 2, y + (badge ? under - 12 : -8), wide, 16]].filter(Boolean);
   const meet = ([x, y, w, height], [u, v, t, r]) => x < u + t && u < x + w && y < v + r && v < y + height;
   const free = (spot) => covers(spot).every((one) => others.every((o) => !o.covers.some((other) => meet(one, other))));
-  const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].map((t) => pointOn(way, t));
-  const [x, y] = spots.find(free) || spots[i % spots.length];
+  const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].flatMap((t) => [[...pointOn(way, t), 24], [...pointOn(way, t), -8]]);
+  const [x, y, under] = spots.find(free) || spots[i % spots.length];
   const group = s("g", { class: focused && !isNow(arrow) ? "faint" : "" });
   if (badge) {
     group.append(s("circle", { class: "badge", cx: x, cy: y, r: 10, fill: `var(--${arrow.type})` }),
       s("text", { class: "badge-text", x, y: y + 4 }, arrow.steps.map((n) => n + 1).join(",")));
   }
-  if (bare) return { group, covers: covers([x, y]) };
-  const at = beside ? { x: x + (badge ? 14 : 6), y: y + 4 } : { x, y: y + (badge ? 23 : 4), "text-anchor": "middle" };
+  if (bare) return { group, covers: covers([x, y, under]) };
+  const at = beside ? { x: x + (badge ? 14 : 6), y: y + 4 } : { x, y: y + (badge ? under : 4), "text-anchor": "middle" };
   group.append(s("text", { class: "label", ...at, fill: `var(--${arrow.type})` }, text));
-  return { group, covers: covers([x, y]) };
+  return { group, covers: covers([x, y, under]) };
 }

@@ -6,13 +6,30 @@ function exports() {
   const picture = state.example === 0 ? anomaly().picture : null;
   return [
     ["Text", () => asText(shown)],
-    picture ? ["SVG", () => picture.svg] : null,
+    ["SVG", () => picture?.svg ?? drawnSvg()],
     picture ? ["DOT (Graphviz)", () => picture.dot] : null,
     ["TikZ", () => asTikz(shown)],
     ["Mermaid", () => asMermaid(shown)],
     ["History of this example", () => asHistory(shown)],
     ["Link to this step", () => location.href],
   ].filter(Boolean);
+}
+
+const LOOKS = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "paint-order"];
+
+/** The drawing of the page, with its looks written into it. Used where the page carries no picture. */
+function drawnSvg() {
+  const drawn = document.querySelector("#drawing svg");
+  const copied = drawn.cloneNode(true);
+  const [from, to] = [drawn, copied].map((svg) => [svg, ...svg.querySelectorAll("*")]);
+  from.forEach((element, i) => {
+    const looks = getComputedStyle(element);
+    to[i].removeAttribute("style");
+    for (const name of ["class", "role", "tabindex"]) to[i].removeAttribute(name);
+    for (const name of LOOKS) to[i].setAttribute(name, looks.getPropertyValue(name));
+  });
+  copied.setAttribute("xmlns", SVG);
+  return new XMLSerializer().serializeToString(copied);
 }
 
 function bySession(shown) {

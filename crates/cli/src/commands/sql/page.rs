@@ -1,35 +1,28 @@
-//! What a run showed as a page: the tables of verdicts and, per anomaly, all that is known about it.
+//! What a run showed as a page: an index, the tables of verdicts and, per anomaly, all that is known about
+//! it. What the vendor's documentation or the level's definition forbids comes first.
 
 use super::picture;
 use super::show::{Shown, causes, early, script, surprising, verdict};
 use anomalist_level::Verdict;
+use anomalist_report::escape::xml as escape;
 use anomalist_sql::campaign::{Class, Summary};
-use anomalist_sql::record::Failed;
+use anomalist_sql::record::{Executed, Failed};
+use anomalist_sql::script::Script;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>anomalist sql</title><style>\
-    :root{color-scheme:light dark;--line:#8886;--soft:#8881;--bad:#b3261e;--ok:#17713c;--node:#dfe6ff}\
-    @media (prefers-color-scheme:dark){:root{--bad:#ff8f86;--ok:#7bd49a;--node:#33406b}}\
-    body{font:15px/1.5 system-ui,sans-serif;max-width:75em;margin:2em auto;padding:0 1em}\
-    table{border-collapse:collapse;margin:.6em 0}\
-    td,th{border:1px solid var(--line);padding:.25em .6em;text-align:left;vertical-align:top}\
-    td.n{text-align:right}pre,code{font:13px/1.45 ui-monospace,monospace}\
-    pre{background:var(--soft);padding:.8em;overflow:auto}.wide{overflow-x:auto}.wrap{overflow-wrap:anywhere}\
-    .bad{color:var(--bad)}.ok{color:var(--ok)}.node{fill:var(--node);stroke:currentColor}\
-    details{border:1px solid var(--line);border-radius:6px;margin:.6em 0;padding:.3em .8em}summary{cursor:pointer}\
-    svg text{fill:currentColor;font:14px system-ui,sans-serif}\
-    .label{paint-order:stroke;stroke:Canvas;stroke-width:5px}</style></head><body>\
-    <svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs><marker id=\"head\" markerWidth=\"10\" \
-    markerHeight=\"8\" refX=\"9\" refY=\"4\" orient=\"auto\"><path d=\"M0,0L10,4L0,8z\" fill=\"context-stroke\"/></marker></defs></svg>";
+const STYLE: &str = include_str!("assets/page.css");
+const SCRIPT: &str = include_str!("assets/page.js");
+const MARKER: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><marker id=\"head\" \
+    markerWidth=\"10\" markerHeight=\"8\" refX=\"9\" refY=\"4\" orient=\"auto\"><path d=\"M0,0L10,4L0,8z\" \
+    fill=\"context-stroke\"/></marker></defs></svg>";
 
 /// A page with everything.
 pub fn html(shown: &Shown<'_>) -> String {
-    let mut out = HEAD.to_owned();
+    let mut out = format!("{MARKER}<main>");
     _ = write!(
         out,
-        "<h1>{}</h1><p class=\"wrap\">{}, seed {} ({}), anomalist {}. Deleted rows are known from {}.</p>",
+        "<h1>{}</h1><p class=\"dim\">{}, seed {} ({}), anomalist {}. Deleted rows are known from {}.</p>",
         escape(&shown.opened.product.to_string()),
         escape(&shown.opened.address()),
         shown.flags.seed,
@@ -37,10 +30,63 @@ pub fn html(shown: &Shown<'_>) -> String {
         env!("CARGO_PKG_VERSION"),
         escape(shown.opened.flavour.deletions_are_told_by())
     );
-    for s in shown.summaries {
-        level(&mut out, s);
+    // What is violated comes first.
+    let mut summaries: Vec<&Summary> = shown.summaries.iter().collect();
+    summaries.sort_by_key(|s| s.verdict != Verdict::Violated);
+    index(&mut out, &summaries);
+    for (number, s) in summaries.into_iter().enumerate() {
+        level(&mut out, s, number);
     }
-    out + "</body></html>\n"
+    anomalist_page::shell("anomalist sql", STYLE, &(out + "</main>"), SCRIPT)
+}
+
+/// The classes of a level: first what its vendor rules out, then what its definition forbids, then the rest.
+fn ranked(s: &Summary) -> Vec<&Class> {
+    let mut all: Vec<&Class> = s.classes.iter().collect();
+    let rank = |c: &&Class| {
+        let name = c.found.name;
+        (!s.promise.documented.forbids(name), !name.is_forbidden_by(s.promise.adya), name)
+    };
+    all.sort_by_key(rank);
+    all
+}
+
+fn is_forbidden(s: &Summary, class: &Class) -> bool {
+    s.promise.documented.forbids(class.found.name) || class.found.name.is_forbidden_by(s.promise.adya)
+}
+
+/// Links to every level and every kind of anomaly.
+fn index(out: &mut String, summaries: &[&Summary]) {
+    *out += "<nav aria-label=\"Contents\">";
+    for (number, s) in summaries.iter().enumerate() {
+        let class = if s.verdict == Verdict::Violated { "bad" } else { "ok" };
+        _ = write!(
+            out,
+            "<div><a href=\"#level-{number}\">{}</a>: <b class=\"{class}\">{}</b>",
+            escape(s.isolation.name()),
+            verdict(&s.verdict)
+        );
+        *out += "<ul>";
+        let all = ranked(s);
+        let mut place = 0;
+        for alike in all.chunk_by(|a, b| a.found.name == b.found.name) {
+            let word = if is_forbidden(s, alike[0]) { "<b class=\"bad\">forbidden</b>" } else { "allowed" };
+            let shapes =
+                if alike.len() == 1 { "1 shape".to_owned() } else { format!("{} shapes", alike.len()) };
+            _ = write!(
+                out,
+                "<li><a href=\"#found-{number}-{place}\">{}</a>, {shapes}, {word}</li>",
+                alike[0].found.name.kind()
+            );
+            place += alike.len();
+        }
+        *out += "</ul></div>";
+    }
+    *out += "</nav>";
+}
+
+fn times(class: &Class) -> String {
+    if class.count == 1 { "once".to_owned() } else { format!("{} times", class.count) }
 }
 
 /// The flags that the statements depend on.
@@ -54,11 +100,11 @@ fn generation(shown: &Shown<'_>) -> String {
     flags.as_object().into_iter().flatten().filter_map(flag).collect::<Vec<_>>().join(" ")
 }
 
-fn level(out: &mut String, s: &Summary) {
+fn level(out: &mut String, s: &Summary, number: usize) {
     let class = if s.verdict == Verdict::Violated { "bad" } else { "ok" };
     _ = write!(
         out,
-        "<h2>{}</h2><p>Judged as {} (Adya): <b class=\"{class}\">{}</b>. Documented: {}. {} rounds, {} transactions committed, {} aborted.</p>",
+        "<h2 id=\"level-{number}\">{}</h2><p>Judged as {} (Adya): <b class=\"{class}\">{}</b>. Documented: {}. {} rounds, {} transactions committed, {} aborted.</p>",
         escape(s.isolation.name()),
         s.promise.adya.name(),
         verdict(&s.verdict),
@@ -80,7 +126,7 @@ fn level(out: &mut String, s: &Summary) {
         *out += "<p>No anomalies.</p>";
         return;
     }
-    *out += "<div class=\"wide\"><table><thead><tr><th>anomaly</th><th>code</th><th>count</th><th>shapes</th><th>Adya</th>\
+    *out += "<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>anomaly</th><th>code</th><th>count</th><th>shapes</th><th>Adya</th>\
              <th>vendor</th></tr></thead><tbody>";
     for (name, count) in &s.counts {
         let shapes = s.classes.iter().filter(|c| c.found.name == *name).count();
@@ -107,81 +153,123 @@ fn level(out: &mut String, s: &Summary) {
         }
         *out += "</ul>";
     }
-    for class in &s.classes {
-        details(out, s, class);
+    let all = ranked(s);
+    for (place, class) in all.iter().enumerate() {
+        // One of each kind that is forbidden is open.
+        let first = place == 0 || all[place - 1].found.name != class.found.name;
+        details(out, s, class, &format!("{number}-{place}"), first);
     }
 }
 
-fn details(out: &mut String, s: &Summary, class: &Class) {
-    let note = match &class.shrunk {
-        Some((_, seen)) => format!("The script, shrunk; shown in {seen} of 10 replays:"),
-        None => "The script, taken unchanged from the run, not replayed:".to_owned(),
-    };
-    let open = if class.shrunk.is_some() { " open" } else { "" };
+fn details(out: &mut String, s: &Summary, class: &Class, place: &str, first: bool) {
+    let forbidden = is_forbidden(s, class);
+    let mark = if forbidden { " class=\"forbidden\"" } else { "" };
+    let open = if forbidden && first { " open" } else { "" };
+    let picture = picture::of(class);
     _ = write!(
         out,
-        "<details{open}><summary>{}: {} ({}, round {})</summary><div class=\"wide\">{}</div>",
+        "<details id=\"found-{place}\"{open}{mark}><summary>{}: {} ({}, round {}){}</summary>",
         class.found.name.kind(),
         escape(&class.found.shape),
-        if class.count == 1 { "once".to_owned() } else { format!("{} times", class.count) },
+        times(class),
         class.round,
-        picture::of(class)
+        if forbidden { ", forbidden" } else { "" }
     );
     let code = class.found.name.code();
     _ = write!(out, "<p>{} at {}.", code.code(), escape(s.isolation.name()));
     if let Some(cause) = class.cause {
         _ = write!(out, " Root cause: {}.", escape(cause.text()));
     }
+    *out += "</p>";
+    let (note, shortest) = match &class.shrunk {
+        Some((script, seen)) => (format!("The script, shrunk; shown in {seen} of 10 replays"), script),
+        None => ("The script, taken unchanged from the run, not replayed".to_owned(), &class.script),
+    };
+    _ = write!(out, "<h3>{note} <button type=\"button\" data-copies=\"script-{place}\">Copy</button></h3>");
+    columns(out, shortest);
     _ = write!(
         out,
-        "</p><p>{note}</p><pre>{}</pre><p>What was seen:</p><div class=\"wide\"><table><thead><tr><th>transaction</th>\
-         <th>session</th><th>statement</th><th>rows</th><th>affected</th><th>versions</th></tr></thead><tbody>",
+        "<details><summary>As a file</summary><pre id=\"script-{place}\">{}</pre></details>",
         escape(&script(class))
     );
-    for t in &class.transactions {
-        for s in &t.steps {
-            let rows: Vec<String> = s
-                .visible
-                .iter()
-                .map(|r| r.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-                .collect();
-            let (mut versions, deleted) = s.versions();
-            versions.extend(deleted.into_iter().map(|v| format!("deleted {v}")));
-            let mut failed = reason(s.failed.as_ref());
-            if s.undone && s.failed.is_none() {
-                failed += "<br><i>undone</i>";
-            }
-            _ = write!(
-                out,
-                "<tr><td>T{}</td><td>{}</td><td><code>{}</code>{failed}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
-                t.id,
-                t.session,
-                escape(&s.text),
-                escape(&rows.join(" · ")),
-                s.affected,
-                escape(&versions.join(" · "))
-            );
-        }
-        _ = write!(
-            out,
-            "<tr><td>T{}</td><td>{}</td><td><i>{:?}</i>{}</td><td></td><td></td><td></td></tr>",
-            t.id,
-            t.session,
-            t.outcome,
-            reason(t.failed.as_ref())
-        );
+    if !picture.is_empty() {
+        _ = write!(out, "<h3>Dependencies</h3><div class=\"wide\" tabindex=\"0\">{picture}</div>");
     }
+    *out += "<details><summary>What was seen</summary><ul class=\"seen\">";
+    class.transactions.iter().for_each(|t| seen(out, t));
     _ = write!(
         out,
-        "</tbody></table></div><p>The tables of the round, at its start:</p><pre>{}</pre></details>",
+        "</ul></details><details><summary>The tables of the round, at its start</summary><pre>{}</pre></details></details>",
         escape(&class.tables.join(";\n"))
     );
 }
 
-fn reason(failed: Option<&Failed>) -> String {
-    failed.map_or(String::new(), |f| format!("<br><span class=\"bad\">{}</span>", escape(&f.message)))
+/// A script as a table: a column per session, a row per statement.
+fn columns(out: &mut String, script: &Script) {
+    let sessions = script.sessions();
+    if !script.setup.is_empty() {
+        _ = write!(out, "<pre>{};</pre>", escape(&script.setup.join(";\n")));
+    }
+    *out += "<table class=\"script\"><thead><tr>";
+    for session in 1..=sessions {
+        _ = write!(out, "<th scope=\"col\">session {session}</th>");
+    }
+    *out += "</tr></thead><tbody>";
+    for step in &script.steps {
+        *out += "<tr>";
+        for session in 1..=sessions {
+            match session == step.session {
+                true => _ = write!(out, "<td><pre>{};</pre></td>", escape(&step.text)),
+                false => *out += "<td></td>",
+            }
+        }
+        *out += "</tr>";
+    }
+    *out += "</tbody></table>";
 }
 
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// A transaction: its statements in full width, and what each returned.
+fn seen(out: &mut String, t: &Executed) {
+    _ = write!(
+        out,
+        "<li><p><b>T{}</b>, session {}: {:?}{}</p>",
+        t.id,
+        t.session,
+        t.outcome,
+        reason(t.failed.as_ref())
+    );
+    for s in &t.steps {
+        let rows: Vec<String> = s
+            .visible
+            .iter()
+            .map(|r| r.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            .collect();
+        let (mut versions, deleted) = s.versions();
+        versions.extend(deleted.into_iter().map(|v| format!("deleted {v}")));
+        let mut facts = Vec::new();
+        if !rows.is_empty() {
+            facts.push(format!("rows: {}", rows.join(" · ")));
+        }
+        if s.affected > 0 {
+            facts.push(format!("affected: {}", s.affected));
+        }
+        if !versions.is_empty() {
+            facts.push(format!("versions: {}", versions.join(" · ")));
+        }
+        if s.undone && s.failed.is_none() {
+            facts.push("undone".to_owned());
+        }
+        _ = write!(
+            out,
+            "<pre>{}</pre><p class=\"dim\">{}{}</p>",
+            escape(&s.text),
+            escape(&facts.join("; ")),
+            reason(s.failed.as_ref())
+        );
+    }
+    *out += "</li>";
+}
+
+fn reason(failed: Option<&Failed>) -> String {
+    failed.map_or(String::new(), |f| format!(" <span class=\"bad\">{}</span>", escape(&f.message)))
 }

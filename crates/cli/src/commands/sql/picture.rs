@@ -1,6 +1,6 @@
 //! The dependency graph of an anomaly as a picture: its transactions on a circle, an arrow per dependency.
 
-use super::page::escape;
+use anomalist_report::escape::xml as escape;
 use anomalist_sql::campaign::Class;
 use std::fmt::Write as _;
 
