@@ -313,3 +313,31 @@ fn levels_and_explanations() {
     assert_eq!(anomalist(&["explain", "SI"]).stdout, anomalist(&["explain", "snapshot-isolation"]).stdout);
     assert!(anomalist(&["explain", "g1c"]).expect(0).text().contains("G1c"));
 }
+
+/// Names of a history can neither command the terminal nor the log of a workflow, whatever prints them.
+#[test]
+fn hostile_names_are_shown_harmlessly() {
+    let scratch = Scratch::new("hostile");
+    let text = r#"{"session":"\u001b[2J\n::error::x","id":"\u202e ::error::","ops":[["w","\u001b]0;t\u0007\n::error::k","\u001b[1m"],["w","y",1]],"start":1,"commit":2}
+{"session":"b","ops":[["r","y",1],["r","\u001b]0;t\u0007\n::error::k",null],["r","z","\u2028##[error]"]],"start":3,"commit":4}
+{"session":"b","ops":[["w","\u001b]0;t\u0007\n::error::k","\u001b[1m"]],"start":5,"commit":6}
+"#;
+    let (file, shrunk) = (scratch.file("h.jsonl", text), scratch.path("s.jsonl"));
+    let commands: [&[&str]; 7] = [
+        &["check", &file],
+        &["check", &file, "--by", "values", "-v", "--level", "serializable"],
+        &["lint", &file],
+        &["stats", &file],
+        &["watch", &file],
+        &["elle", "-m", "rw-register", &file],
+        &["shrink", &file, "--level", "serializable", "-o", &shrunk],
+    ];
+    for command in commands {
+        let run = anomalist(command);
+        for line in (run.text() + &run.stderr()).lines() {
+            let hidden = |c: char| c.is_control() && c != '\t' || ['\u{202e}', '\u{2028}'].contains(&c);
+            let obeyed = line.trim_start().starts_with("::") || line.contains("##[");
+            assert!(!line.contains(hidden) && !obeyed, "{command:?}: {line:?}");
+        }
+    }
+}

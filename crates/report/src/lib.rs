@@ -90,7 +90,7 @@ pub use text::{example_text, text};
 pub use unknown::{Hints, bytes, reason};
 pub use vocabulary::{explain_anomaly, explain_level, explain_phenomenon, levels_json, levels_text};
 
-use anomalist_history::{History, Outcome as End, TxnId};
+use anomalist_history::{History, OpId, OpKind, Outcome as End, TxnId};
 use anomalist_level::{
     Anomaly, Edge, Evidence, Judgement, Level, LevelVerdict, Node, Reason, Sought, Step, Verdict,
 };
@@ -207,32 +207,52 @@ impl Subject<'_> {
         if self.required.is_empty() { Level::weakest(&broken) } else { broken }
     }
 
-    /// The line of the transaction that an anomaly is about: of those whose read is part of it, the last
-    /// one of the input, because before that one nothing was wrong. Transactions that merely show an order,
-    /// or wrote what was read, count only if there is no such reader.
+    /// The line that an anomaly is about: of the reads that are part of it, the last one of the input, because
+    /// before that one nothing was wrong. Transactions that merely show an order, or wrote what was read,
+    /// count only if there is no such read.
     fn line(&self, anomaly: &Anomaly) -> Option<u32> {
         let witness = &anomaly.witness;
-        let reader = |edge: &Edge| match edge.evidence {
+        let read = |edge: &Edge| match edge.evidence {
             Evidence::Read { read, .. }
             | Evidence::Overwritten { read, .. }
-            | Evidence::Forced { read, .. } => Some(self.history.txn_of(read)),
+            | Evidence::Forced { read, .. } => Some(read),
             _ => None,
         };
         let txn = |node: Node| match node {
             Node::Txn(t) => Some(t),
             Node::Initial => None,
         };
-        let last = |txns: &mut dyn Iterator<Item = TxnId>| txns.filter_map(|t| self.history.line(t)).max();
         let refuted = |step: &Step| match step.reason {
-            Reason::Axiom { read, .. } => Some(self.history.txn_of(read)),
+            Reason::Axiom { read, .. } => Some(read),
             _ => None,
         };
+        let of_reads = |reads: &mut dyn Iterator<Item = OpId>| reads.filter_map(|op| self.line_of(op)).max();
+        let of_txns = |txns: &mut dyn Iterator<Item = TxnId>| txns.filter_map(|t| self.history.line(t)).max();
         let mut refuted = witness.refutation.iter().flat_map(|r| &r.steps).filter_map(refuted);
-        last(&mut witness.edges.iter().filter_map(reader))
-            .or_else(|| last(&mut refuted))
-            .or_else(|| last(&mut witness.edges.iter().flat_map(|e| [e.from, e.to]).filter_map(txn)))
-            // Of a read that nothing explains, the reader comes first.
-            .or_else(|| last(&mut witness.transactions.first().copied().into_iter()))
+        // Of a read that nothing explains, the reader comes first.
+        let first = witness.transactions.first().copied();
+        let is_its_read =
+            |op: &OpId| Some(self.history.txn_of(*op)) == first && self.history.op(*op).kind == OpKind::Read;
+        of_reads(&mut witness.edges.iter().filter_map(read))
+            .or_else(|| of_reads(&mut refuted))
+            .or_else(|| of_txns(&mut witness.edges.iter().flat_map(|e| [e.from, e.to]).filter_map(txn)))
+            .or_else(|| of_reads(&mut witness.operations.iter().copied().filter(is_its_read)))
+            .or_else(|| of_txns(&mut first.into_iter()))
+    }
+
+    /// The line of an operation: that of its transaction, unless each operation has a line of its own, as in
+    /// Plume's text, and no other transaction begins among them.
+    fn line_of(&self, op: OpId) -> Option<u32> {
+        let t = self.history.txn_of(op);
+        let (line, range) = (self.history.line(t)?, self.history.op_range(t));
+        let at = (op.index() - range.start) as u32;
+        if at == 0 || self.facts.format != "plume" {
+            return Some(line);
+        }
+        let inside = line + 1..line.saturating_add(range.len() as u32);
+        let others = self.history.txns().filter_map(|other| self.history.line(other));
+        let apart = others.into_iter().any(|other| inside.contains(&other));
+        Some(if apart { line } else { line + at })
     }
 
     /// The required levels that no anomaly speaks for: of which nothing is known, or that are violated

@@ -6,6 +6,7 @@ use crate::load::{self, Read};
 use crate::terminal;
 use anomalist_check::lint::{Finding, Severity, lint};
 use anomalist_history::Indexed;
+use anomalist_report::printable;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ fn document(loaded: &Read, findings: &[Finding]) -> Value {
 fn text(loaded: &Read, findings: &[Finding], warnings: usize, width: usize) -> String {
     let mut out = String::new();
     for f in findings {
-        let head = format!("{} [{}]: {}", f.severity.name(), f.code, f.message);
+        let head = format!("{} [{}]: {}", f.severity.name(), f.code, printable(&f.message));
         out += &terminal::wrap(&head, "", "  ", width);
         out += &terminal::wrap(f.advice, "  -> ", "     ", width);
     }

@@ -10,7 +10,7 @@ use anomalist_check::shrink::{Goal, NothingToShrink, Promise, Shrunk, shrink};
 use anomalist_format::Format;
 use anomalist_history::History;
 use anomalist_level::{AnomalyKind, Level, Verdict};
-use anomalist_report::reason;
+use anomalist_report::{printable, reason};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 /// What was done, for people.
 fn reported(before: &History, shrunk: &Shrunk, goal: Goal) -> String {
     let after = &shrunk.history;
-    let names: Vec<String> = shrunk.origin.txns.iter().map(|&t| before.txn_name(t)).collect();
+    let names: Vec<String> = shrunk.origin.txns.iter().map(|&t| printable(&before.txn_name(t))).collect();
     let mut text = format!(
         "{} of {} transactions and {} of {} operations still violate {}: {}\n",
         after.txn_count(),

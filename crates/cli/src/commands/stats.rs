@@ -97,7 +97,7 @@ fn text(loaded: &Read, s: &Stats) -> String {
     let hottest = match s.contention.hottest_key {
         Some(key) => format!(
             "{} ({:.2} % of the operations)",
-            loaded.history.show_key(key),
+            anomalist_report::printable(&loaded.history.show_key(key).to_string()),
             s.contention.hottest_share * 100.0
         ),
         None => "none".to_owned(),

@@ -137,8 +137,10 @@ pub(crate) fn place(view: &WitnessView<'_>, arrows: &[Arrow]) -> Picture {
         (card.area.x, card.area.w) = (lanes[card.lane].area.x, lanes[card.lane].area.w);
     }
     let right = lanes.last().map_or(left, |lane| lane.area.x + lane.area.w);
+    // Arrows to it may run left of the first lane, so it reaches there.
+    let start = MARGIN.min(left) + 8.0;
     let initial =
-        has_initial.then_some(Area { x: left, y: TOP + LANE_TITLE, w: right - left, h: INITIAL_HEIGHT });
+        has_initial.then_some(Area { x: start, y: TOP + LANE_TITLE, w: right - start, h: INITIAL_HEIGHT });
     let mut picture = Picture { width: x + MARGIN, bottom, initial, lanes, cards, ways: Vec::new() };
     let lines = route::lines(&picture, &ends, &gutters);
     label::labelled(&mut picture, arrows, lines);

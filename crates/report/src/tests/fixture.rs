@@ -78,8 +78,9 @@ fn build(text: &str, timed: bool) -> History {
             if timed {
                 b.set_interval(t, Interval { invoked: at * part, completed: Some((at + 1) * part) });
             }
-            line += 1;
-            b.set_line(t, line);
+            // As in Plume's text: a line per operation.
+            b.set_line(t, line + 1);
+            line += txn.matches('(').count().max(1) as u32;
             let (ops, aborts) = match txn.trim().strip_suffix("!abort") {
                 Some(ops) => (ops, true),
                 None => (txn, false),

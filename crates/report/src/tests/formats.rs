@@ -88,7 +88,7 @@ fn junit_of_required_levels() {
         <testcase classname="h.txt" name="read-committed"/>
         <testcase classname="h.txt" name="read-atomic">
           <failure type="violated" message="read-atomic is violated: fractured-read-co (TAP-k)">fractured-read-co (TAP-k), once:
-    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).
+    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 4).
     1. T3 read y = 1, which T2 wrote, so T3 must see T2.
     2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.
     3. But T1 comes before T2 in session 1. So T2 &lt; T1 &lt; T2: a contradiction.</failure>
@@ -114,10 +114,10 @@ fn without_required_levels_nothing_fails_in_junit() {
 #[test]
 fn github_annotations() {
     let c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::ReadAtomic]);
-    insta::assert_snapshot!(github(&[c.subject()]), @r"::error file=h.txt,line=3,title=anomalist%3A fractured-read-co (TAP-k)::TAP-k (fractured read), once; breaks read-atomic, which is required%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
+    insta::assert_snapshot!(github(&[c.subject()]), @"::error file=h.txt,line=4,title=anomalist%3A fractured-read-co (TAP-k)::TAP-k (fractured read), once; breaks read-atomic, which is required%0ALet T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 4).%0A1. T3 read y = 1, which T2 wrote, so T3 must see T2.%0A2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.%0A3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.");
     let nasty = nasty().requiring(&[Level::ReadUncommitted]);
     let text = github(&[nasty.subject()]);
-    let start = "::notice file=a%2Cb%3A<c>&\"d'.txt,line=3,title=anomalist%3A non-mono-read-co (TAP-h)::";
+    let start = "::notice file=a%2Cb%3A<c>&\"d'.txt,line=5,title=anomalist%3A non-mono-read-co (TAP-h)::";
     assert!(text.starts_with(start), "{text}");
     assert_eq!(text.lines().count(), nasty.judgement.anomalies.len());
 }
@@ -149,9 +149,9 @@ fn a_required_unknown_is_an_error_everywhere() {
 fn annotations_point_at_the_violation_and_name_what_was_required() {
     let c = example(AnomalyKind::FracturedReadCo).requiring(&[Level::Serializable, Level::Causal]);
     let text = github(&[c.subject()]);
-    assert!(text.contains(",line=3,") && text.contains("breaks causal, which is required"), "{text}");
+    assert!(text.contains(",line=4,") && text.contains("breaks causal, which is required"), "{text}");
     let summary = step_summary(&[c.subject()]);
-    assert!(summary.contains("causal is VIOLATED") && summary.contains("line 3"), "{summary}");
+    assert!(summary.contains("causal is VIOLATED") && summary.contains("line 4"), "{summary}");
     assert!(summary.contains("| causal | | ✗ **violated**, required | |"), "{summary}");
 }
 

@@ -20,7 +20,7 @@ fn reported(kinds: &[AnomalyKind]) -> String {
 
 #[test]
 fn reads_that_no_write_explains() {
-    insta::assert_snapshot!(reported(&AnomalyKind::TAPS[..6]), @r"
+    insta::assert_snapshot!(reported(&AnomalyKind::TAPS[..6]), @"
     TAP-a  r(x,1)
     Let T1 = 1:1 (line 1).
     1. T1 read x = 1, but no transaction wrote 1 to x.
@@ -34,7 +34,7 @@ fn reads_that_no_write_explains() {
     1. T1 read x = 1, and only after that wrote x = 1.
 
     TAP-d  w(x,1) r(x,2) || w(x,2)
-    Let T1 = 2:1 (line 2), T2 = 1:1 (line 1).
+    Let T1 = 2:1 (line 3), T2 = 1:1 (line 1).
     1. T2 wrote x = 1, and then read x = 2, which T1 wrote. It should have read its own 1.
 
     TAP-e  w(x,1) w(x,2) r(x,1)
@@ -42,27 +42,27 @@ fn reads_that_no_write_explains() {
     1. T1 wrote x = 1, then wrote x = 2, and then read x = 1: one of its own values, but not the last.
 
     TAP-f  w(x,1) w(x,2) || r(x,1)
-    Let T1 = 1:1 (line 1), T2 = 2:1 (line 2).
+    Let T1 = 1:1 (line 1), T2 = 2:1 (line 3).
     1. T2 read x = 1, which T1 wrote. But T1 then wrote x = 2 in the same transaction, so the first value should never have been seen.
     ");
 }
 
 #[test]
 fn patterns_of_several_transactions() {
-    insta::assert_snapshot!(reported(&AnomalyKind::TAPS[6..]), @r"
+    insta::assert_snapshot!(reported(&AnomalyKind::TAPS[6..]), @"
     TAP-g  r(x,1) w(y,1) || r(y,1) w(x,1)
-    Let T1 = 1:1 (line 1), T2 = 2:1 (line 2).
+    Let T1 = 1:1 (line 1), T2 = 2:1 (line 3).
     1. T2 read y = 1, which T1 wrote: T1 comes before T2.
     2. But T1 read x = 1, which T2 wrote: T2 comes before T1. So T1 < T2 < T1: a contradiction.
 
     TAP-h  w(x,1); w(x,2) w(y,1) || r(y,1) r(x,1)
-    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).
+    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 4).
     1. T3 read y = 1, which T2 wrote, so T3 must see T2.
     2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.
     3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.
 
     TAP-i  w(x,1) w(z,1) || w(x,2) w(y,1) || r(y,1) r(x,1) || r(z,1) r(x,2)
-    Let T1 = 1:1 (line 1), T2 = 2:1 (line 2), T3 = 3:1 (line 3), T4 = 4:1 (line 4).
+    Let T1 = 1:1 (line 1), T2 = 2:1 (line 3), T3 = 3:1 (line 5), T4 = 4:1 (line 7).
     1. T3 read y = 1, which T2 wrote, so T3 must see T2.
     2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.
     3. T4 read z = 1, which T1 wrote, so T4 must see T1.
@@ -75,20 +75,20 @@ fn patterns_of_several_transactions() {
     3. T3 did not write x in between, so both reads should have agreed.
 
     TAP-k  w(x,1); w(x,2) w(y,1) || r(x,1) r(y,1)
-    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3).
+    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 4).
     1. T3 read y = 1, which T2 wrote, so T3 must see T2.
     2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.
     3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.
 
     TAP-l  w(x,1) w(z,1) || w(x,2) w(y,1) || r(x,1) r(y,1) || r(x,2) r(z,1)
-    Let T1 = 1:1 (line 1), T2 = 2:1 (line 2), T3 = 3:1 (line 3), T4 = 4:1 (line 4).
+    Let T1 = 1:1 (line 1), T2 = 2:1 (line 3), T3 = 3:1 (line 5), T4 = 4:1 (line 7).
     1. T3 read y = 1, which T2 wrote, so T3 must see T2.
     2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before T1.
     3. T4 read z = 1, which T1 wrote, so T4 must see T1.
     4. But T1 wrote x = 1, yet T4 read x = 2, which T2 wrote: T1 must commit before T2. So T2 < T1 < T2: a contradiction.
 
     TAP-m  w(x,1); w(x,2) w(y,1) || r(y,1); r(x,1)
-    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 3), T4 = 2:2 (line 4).
+    Let T1 = 1:1 (line 1), T2 = 1:2 (line 2), T3 = 2:1 (line 4), T4 = 2:2 (line 5).
     1. T3 read y = 1, which T2 wrote; T3 comes before T4 in session 2, so T4 must see T2.
     2. T2 wrote x = 2, yet T4 read x = 1, which T1 wrote: T2 must commit before T1.
     3. But T1 comes before T2 in session 1. So T2 < T1 < T2: a contradiction.
@@ -156,7 +156,7 @@ fn lists() {
         tell(&format!("{appends} || r(x,[{0} 50])", long.join(" ")), AnomalyKind::DuplicateElements),
         tell("a(x,1) a(y,1) || a(x,2) a(y,2) || r(x,[1 2]) || r(y,[2 1])", AnomalyKind::G0),
     ];
-    insta::assert_snapshot!(all.join("\n\n"), @r"
+    insta::assert_snapshot!(all.join("\n\n"), @"
     Let T1 = 2:1 (line 2).
     1. T1 read x = [1 1]: element 1 is in it more than once, at positions 1 and 2.
 
@@ -174,13 +174,13 @@ fn lists() {
     Let T1 = 1:1 (line 1).
     1. T1 read x = [1], and only after that appended 1 to x.
 
-    Let T1 = 2:1 (line 2), T2 = 1:1 (line 1).
+    Let T1 = 2:1 (line 3), T2 = 1:1 (line 1).
     1. T2 appended 1 to x, and then read x = [2], to which T1 appended 2. It should have read its own 1.
 
     Let T1 = 100:1 (line 100).
     1. T1 read x = [1 … 49 50 51 … 99 50]: element 50 is in it more than once, at positions 50 and 100.
 
-    Let T1 = 1:1 (line 1), T2 = 2:1 (line 2), T3 = 3:1 (line 3), T4 = 4:1 (line 4).
+    Let T1 = 1:1 (line 1), T2 = 2:1 (line 3), T3 = 3:1 (line 5), T4 = 4:1 (line 6).
     1. T3 read x = [1 2], where 1, which T1 appended, is before 2, which T2 appended: T1 comes before T2.
     2. But T4 read y = [2 1], where 2, which T2 appended, is before 1, which T1 appended: T2 comes before T1. So T1 < T2 < T1: a contradiction.
     ");
@@ -247,8 +247,8 @@ fn what_nobody_planned_for_is_told_operation_by_operation() {
     let last = AnomalyKind::WriteSkew.info().definition;
     assert!(reported.contains("1. T1 read x = 0 and wrote x = 1.") && reported.ends_with(last), "{reported}");
     let anomaly = Anomaly { kind: AnomalyKind::LostUpdate, ..anomaly };
-    insta::assert_snapshot!(explain(&h, &anomaly), @r"
-    Let T1 = 1:1 (line 1), T2 = 2:1 (line 2).
+    insta::assert_snapshot!(explain(&h, &anomaly), @"
+    Let T1 = 1:1 (line 1), T2 = 2:1 (line 3).
     1. T1 read x = 0 and then wrote x = 1.
     2. T2 read x = 0, the same version, and then wrote x = 2.
     3. Whichever of them wrote second overwrote what it had not seen.

@@ -49,7 +49,7 @@ fn a_violation() {
     fractured-read-co (TAP-k): fractured read, once. Here:
       T1 (1:1, line 1)  w(x,1)
       T2 (1:2, line 2)  w(x,2) w(y,1)
-      T3 (2:1, line 3)  r(x,1) r(y,1)
+      T3 (2:1, line 4)  r(x,1) r(y,1)
       1. T3 read y = 1, which T2 wrote, so T3 must see T2.
       2. T2 wrote x = 2, yet T3 read x = 1, which T1 wrote: T2 must commit before
          T1.
@@ -124,17 +124,17 @@ fn operations_that_do_not_matter_are_left_out_and_many_kinds_are_listed() {
       non-monotonic-reads (MR)   breaks monotonic-reads
 
     thin-air-read (TAP-a): garbage read, once. Here:
-      T1 (2:3, line 5)  r(q,9)
+      T1 (2:3, line 13)  r(q,9)
       1. T1 read q = 9, but no transaction wrote 9 to q.
 
     aborted-read (TAP-b): dirty read, once. Here:
-      T1 (1:2, line 2, aborted)  … w(y,1) …
-      T2 (2:1, line 3)           r(y,1) …
+      T1 (1:2, line 4, aborted)  … w(y,1) …
+      T2 (2:1, line 8)           r(y,1) …
       1. T2 read y = 1, which T1 wrote. T1 aborted, so no read should return it.
 
     not-my-own-write (TAP-d): own write ignored, once. Here:
-      T1 (1:1, line 1)  … w(x,1) …
-      T2 (2:2, line 4)  w(x,5) r(x,1)
+      T1 (1:1, line 1)   … w(x,1) …
+      T2 (2:2, line 11)  w(x,5) r(x,1)
       1. T2 wrote x = 5, and then read x = 1, which T1 wrote. It should have read
          its own 5.
 
@@ -369,7 +369,7 @@ fn an_example_is_drawn_in_lanes() {
       ┌ T2  1:2, line 2
       │ w(x,2)  (2)
       └ w(y,1)  (1)
-                          ┌ T3  2:1, line 3
+                          ┌ T3  2:1, line 4
                           │ r(x,1)  (2)
                           └ r(y,1)  (1)
       1. T3 read y = 1, which T2 wrote, so T3 must see T2.
@@ -386,7 +386,7 @@ fn an_example_is_drawn_in_lanes() {
       + T2  1:2, line 2
       | w(x,2)  (2)
       + w(y,1)  (1)
-                          + T3  2:1, line 3
+                          + T3  2:1, line 4
                           | r(x,1)  (2)
                           + r(y,1)  (1)
       1. T3 read y = 1, which T2 wrote, so T3 must see T2.
@@ -407,7 +407,7 @@ fn transactions_that_overlap_stand_side_by_side() {
       ┌ T1  1:1, line 1
       │ r(x,0)  (1)
       │ w(y,1)  (2)
-      │                   ┌ T2  2:1, line 2
+      │                   ┌ T2  2:1, line 3
       │                   │ r(y,0)  (2)
       │                   │ w(x,1)  (1)
       └                   │
