@@ -417,7 +417,7 @@ fn a_watch_listens_on_a_port() {
     let scratch = Scratch::new("ui-listen");
     let ui = Ui::start(&scratch, &[]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
-    let fields = json!({"listen": port, "settle": "50ms", "exit-when-idle": "1s"});
+    let fields = json!({"listen": port, "settle": "50ms", "exit-when-idle": "3s"});
     let job = ui.post("/api/jobs", &json!({"command": "watch", "fields": fields})).expect(200).json();
     let sent = format!("tcp://127.0.0.1:{port}");
     let until = Instant::now() + Duration::from_secs(10);
