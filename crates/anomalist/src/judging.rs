@@ -167,10 +167,10 @@ impl<'a> Prepared<'a> {
 
 impl Prepared<'_> {
     /// A note for required levels that hold only as long as sessions may be reordered: many mean the level
-    /// with sessions when they say "snapshot isolation" or "serializable". Takes no longer than the answer
-    /// itself did, or a second.
+    /// with sessions when they say "snapshot isolation" or "serializable". What did not come up on the way
+    /// to the answer is checked for as long as the answer took, or a second.
     pub fn only_in_sessions(
-        mut self,
+        self,
         required: &[Level],
         judgement: &Judgement,
         (took, limits): (Duration, Limits<'_>),
@@ -183,12 +183,31 @@ impl Prepared<'_> {
             open.then_some((*level, session))
         };
         let pairs: Vec<(Level, Level)> = required.iter().filter_map(of).collect();
-        if pairs.is_empty() || !self.question.anomalies.is_empty() {
-            return None;
-        }
+        let known = |session| judgement.beyond.iter().find(|(l, _)| *l == session).map(|(_, v)| v.clone());
+        let open: Vec<Level> = pairs.iter().map(|(_, s)| *s).filter(|s| known(*s).is_none()).collect();
+        let found = if open.is_empty() || !self.question.anomalies.is_empty() {
+            Judgement::default()
+        } else {
+            let since = Instant::now();
+            let patience = took.max(Duration::from_secs(1));
+            let spent = || (limits.spent)() || since.elapsed() >= patience;
+            self.verdicts_on(open, Limits { spent: &spent, timed: true, known: &|_| {}, ..limits })?
+        };
+        let is_broken =
+            |session| known(session).or_else(|| found.verdict(session).cloned()) == Some(Verdict::Violated);
+        let notes: Vec<String> = pairs
+            .iter()
+            .filter(|(_, session)| is_broken(*session))
+            .map(|(level, session)| format!("{level} holds, but not in sessions: {session} is violated"))
+            .collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
+    /// The verdicts on other levels, without proofs.
+    fn verdicts_on(mut self, levels: Vec<Level>, limits: Limits<'_>) -> Option<Judgement> {
         let plain = Question::about(&[], self.question.threads);
         self.question = Question {
-            levels: pairs.iter().map(|(_, session)| *session).collect(),
+            levels,
             certificates: plain.certificates,
             every_component: plain.every_component,
             verify: plain.verify,
@@ -196,16 +215,7 @@ impl Prepared<'_> {
             ..self.question
         };
         self.split = Split::new(self.history, &self.question).ok()?;
-        let since = Instant::now();
-        let patience = took.max(Duration::from_secs(1));
-        let spent = || (limits.spent)() || since.elapsed() >= patience;
-        let found =
-            self.judge(Limits { spent: &spent, timed: true, known: &|_| {}, ..limits }).ok()?.judgement;
-        let broken = pairs.iter().filter(|(_, session)| found.verdict(*session) == Some(&Verdict::Violated));
-        let notes: Vec<String> = broken
-            .map(|(level, session)| format!("{level} holds, but not in sessions: {session} is violated"))
-            .collect();
-        (!notes.is_empty()).then(|| notes.join("; "))
+        self.judge(limits).ok().map(|judged| judged.judgement)
     }
 }
 

@@ -390,6 +390,8 @@ pub struct Judgement {
     pub definitions: Definitions,
     /// What a reader should know besides, in sentences.
     pub notes: Vec<String>,
+    /// Verdicts on levels that were not asked for, as far as they came up on the way; without proofs.
+    pub beyond: Vec<(Level, Verdict)>,
 }
 
 impl Judgement {

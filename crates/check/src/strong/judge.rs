@@ -158,13 +158,13 @@ impl Engine<'_> {
         }
         let Some(rules) = Rules::of(variant) else { return false };
         let options = SearchOptions { no_saturation: self.request.no_saturation, ..SearchOptions::default() };
-        match search::decide(self.facts, rules, options, &self.budget, &mut Progress::default()) {
-            Ok(Found::Holds(execution)) => {
-                builder.prove(level, execution);
-                true
-            }
-            _ => false,
+        let found = search::decide(self.facts, rules, options, &self.budget, &mut Progress::default());
+        if let Ok(found) = &found {
+            builder.beside(variant, matches!(found, Found::Holds(_)));
         }
+        let Ok(Found::Holds(execution)) = found else { return false };
+        builder.prove(level, execution);
+        true
     }
 
     fn decide(&self, level: Level, builder: &mut JudgementBuilder<'_>) {

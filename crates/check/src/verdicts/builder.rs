@@ -32,6 +32,8 @@ pub(crate) struct JudgementBuilder<'a> {
     /// Why levels are not decided.
     reasons: Vec<(Level, Why)>,
     notes: Vec<String>,
+    /// Levels that were decided on the way to others: whether an order satisfies them.
+    beside: Vec<(Level, bool)>,
     /// The budget ran out before an engine was done.
     pub(crate) interrupted: bool,
 }
@@ -55,6 +57,7 @@ impl<'a> JudgementBuilder<'a> {
             certificates: request.certificates,
             reasons: Vec::new(),
             notes,
+            beside: Vec::new(),
             interrupted: false,
         }
     }
@@ -111,6 +114,22 @@ impl<'a> JudgementBuilder<'a> {
             self.decide(level, Verdict::Holds);
             self.proofs.push((level, Certificate::Holds(proof)));
         }
+    }
+
+    /// Notes whether an order satisfies a level that another level was decided by. It decides nothing else, as
+    /// there is no proof.
+    pub fn beside(&mut self, level: Level, ordered: bool) {
+        self.beside.push((level, ordered));
+    }
+
+    /// What is known of levels that were not asked for.
+    fn beyond(&self, asked: &[Level]) -> Vec<(Level, Verdict)> {
+        let settled = self.verdicts.iter().filter(|(level, _)| self.is_settled(*level)).cloned();
+        let beside = self.beside.iter().map(|&(level, ordered)| {
+            let holds = ordered && !self.is_broken(level);
+            (level, if holds { Verdict::Holds } else { Verdict::Violated })
+        });
+        settled.chain(beside).filter(|(level, _)| !asked.contains(level)).collect()
     }
 
     /// Notes that no execution satisfies a level.
@@ -203,6 +222,7 @@ impl<'a> JudgementBuilder<'a> {
             certificates: false,
             reasons: Vec::new(),
             notes: self.notes.clone(),
+            beside: Vec::new(),
             interrupted: true,
         };
         copy.judgement(view, asked, false)
@@ -253,6 +273,7 @@ impl<'a> JudgementBuilder<'a> {
             }
         }
         let levels = asked.iter().map(|&level| self.verdict(view, level)).collect();
+        let beyond = self.beyond(asked);
         // Of what was asked, or settling it by the lattice. Refutations are small, and always of interest.
         let settles = |(by, proof): &(Level, Certificate)| match proof {
             Certificate::Holds(_) => certificates && asked.iter().any(|level| by.implies(*level)),
@@ -268,6 +289,7 @@ impl<'a> JudgementBuilder<'a> {
             sought: self.sought,
             definitions: self.definitions,
             notes: self.notes,
+            beyond,
         }
     }
 
