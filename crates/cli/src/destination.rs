@@ -6,7 +6,7 @@
 
 use crate::exit::Failure;
 use crate::values::{Compression, compression};
-use anomalist_format::{Format, HistoryWriter, Sink, WriteError};
+use anomalist_format::{Format, HistoryWriter, PathName, Sink, WriteError};
 use anomalist_history::History;
 use anomalist_report::Subject;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ impl Destination {
             Box::new(io::stdout())
         } else if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
             if path.is_dir() {
-                let message = format!("{}: is a folder, and {} is one file", path.display(), format.name());
+                let message = format!("{}: is a folder, and {} is one file", path.shown(), format.name());
                 return Err(Failure::input(message));
             }
             // A device or a named pipe: there is nothing to rename.
@@ -71,7 +71,7 @@ impl Destination {
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
         if taken {
-            let message = format!("{}: exists and is not an empty folder", path.display());
+            let message = format!("{}: exists and is not an empty folder", path.shown());
             return Err(Failure::input(message));
         }
         let temporary = beside(path);

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{interrupt, memory, terminal};
 use anomalist::of_run;
-use anomalist_format::{Diagnostic, Format, ReadOptions};
+use anomalist_format::{Diagnostic, Format, PathName, ReadOptions};
 use anomalist_history::{Events, History};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -70,7 +70,7 @@ where
     Failure: From<E>,
 {
     let size = std::fs::metadata(of_run(path)).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
-    let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
+    let bar = Progress::bytes(global, &format!("reading {}", path.shown()), size);
     memory::set_limit(flags.limits.memory);
     let consumed = AtomicU64::new(0);
     let progress = |bytes| {
@@ -89,7 +89,7 @@ where
     match read(&options).map_err(Failure::from) {
         Err(Failure::Interrupted) if memory::is_exceeded() => {
             let why = memory::of_reading(size, consumed.load(Relaxed));
-            Err(Failure::Memory(path.display().to_string(), why))
+            Err(Failure::Memory(path.shown(), why))
         }
         result => result,
     }

@@ -8,7 +8,7 @@
 use crate::direct;
 use crate::refuted;
 use crate::versions;
-use crate::witness_view::{WitnessView, clean};
+use crate::witness_view::WitnessView;
 use anomalist_history::{History, OpId, OpKind};
 use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
 
@@ -43,7 +43,7 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
             .txns
             .iter()
             .map(|&t| {
-                let (name, rest) = (clean(&history.txn_name(t)), view.particulars(t).join(", "));
+                let (name, rest) = (history.txn_name(t), view.particulars(t).join(", "));
                 let rest = if rest.is_empty() { rest } else { format!(" ({rest})") };
                 format!("{} = {name}{rest}", view.name(t))
             })

@@ -100,7 +100,7 @@ fn mixed(history: &History, mixed: &Mixed) -> Doc {
     if let Verdict::Unknown(why) = &mixed.verdict {
         fields.extend(unknown(why));
     }
-    let names: Vec<String> = mixed.transactions.iter().map(|&t| history.txn_name(t)).collect();
+    let names: Vec<String> = mixed.transactions.iter().map(|&t| history.raw_name(t)).collect();
     fields.push(("transactions", Doc::texts(&names)));
     if let Some(why) = crate::text::mixed_explanation(history, mixed) {
         fields.push(("explanation", Doc::text(why)));
@@ -175,7 +175,7 @@ fn transaction(view: &WitnessView<'_>, t: TxnId) -> Doc {
     let history = view.history;
     let session = history.session_label(history.session_of(t));
     let mut fields = vec![
-        ("name", history.txn_name(t).into()),
+        ("name", history.raw_name(t).into()),
         ("alias", view.name(t).into()),
         ("session", typed(history, session)),
     ];
@@ -251,7 +251,7 @@ fn typed(history: &History, value: Value) -> Doc {
 fn node(history: &History, node: Node) -> Doc {
     match node {
         Node::Initial => "initial".into(),
-        Node::Txn(t) => history.txn_name(t).into(),
+        Node::Txn(t) => history.raw_name(t).into(),
     }
 }
 

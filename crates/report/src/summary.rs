@@ -13,7 +13,8 @@ const NARROWEST: usize = 24;
 /// A line per history, or more where its levels need them, then one line per kind of anomaly.
 pub fn summary_table(subjects: &[Subject<'_>], style: &Style) -> String {
     let columns = style.columns();
-    let paths: Vec<String> = subjects.iter().map(|s| crate::witness_view::clean(&s.facts.path)).collect();
+    let paths: Vec<String> =
+        subjects.iter().map(|s| anomalist_history::inert(&s.facts.path).into_owned()).collect();
     let first =
         paths.iter().map(|p| width(p)).max().unwrap_or(0).max(7).min(columns.saturating_sub(42).max(7));
     let some = subjects.iter().map(Subject::scope).find(|scope| *scope != "all levels");

@@ -109,9 +109,9 @@ fn heading(subject: &Subject<'_>, style: &Style) -> String {
         pluralise(facts.keys, "key")
     );
     // Painted after wrapping, so that colours don't count as columns.
-    let path = crate::witness_view::clean(&facts.path);
+    let path = anomalist_history::inert(&facts.path);
     let set = wrap("", 2, style.columns(), &format!("{path}: {line}"));
-    match set.strip_prefix(path.as_str()) {
+    match set.strip_prefix(&*path) {
         Some(rest) => format!("{}{rest}", style.paint(Tone::Strong, &path)),
         None => set,
     }

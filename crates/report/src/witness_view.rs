@@ -68,7 +68,7 @@ impl<'a> WitnessView<'a> {
 
     /// The short name of a transaction.
     pub fn name(&self, t: TxnId) -> String {
-        self.names.get(&t).cloned().unwrap_or_else(|| clean(&self.history.txn_name(t)))
+        self.names.get(&t).cloned().unwrap_or_else(|| self.history.txn_name(t))
     }
 
     /// The short name of a node.
@@ -81,7 +81,7 @@ impl<'a> WitnessView<'a> {
 
     /// Where to find a transaction in the input: `3:17, line 40` or `8841, session 3, line 40, aborted`.
     pub fn whereabouts(&self, t: TxnId) -> String {
-        let own = self.renamed.then(|| head(&clean(&self.history.txn_name(t)), LONG));
+        let own = self.renamed.then(|| head(&self.history.txn_name(t), LONG));
         own.into_iter().chain(self.particulars(t)).collect::<Vec<_>>().join(", ")
     }
 
@@ -131,12 +131,12 @@ impl<'a> WitnessView<'a> {
     /// The name of a transaction's session.
     pub fn session(&self, t: TxnId) -> String {
         let label = self.history.session_label(self.history.session_of(t));
-        head(&clean(&self.history.show(label).to_string()), LONG)
+        head(&self.history.show(label).to_string(), LONG)
     }
 
     /// A key.
     pub fn key(&self, key: KeyId) -> String {
-        head(&clean(&self.history.show_key(key).to_string()), LONG)
+        head(&self.history.show_key(key).to_string(), LONG)
     }
 
     /// The key of an operation.
@@ -155,7 +155,7 @@ impl<'a> WitnessView<'a> {
 
     /// A value that is no list.
     pub fn atom(&self, value: Value) -> String {
-        head(&clean(&self.history.show(value).to_string()), LONG)
+        head(&self.history.show(value).to_string(), LONG)
     }
 
     fn list(&self, elements: &[Value], focus: &[Value]) -> String {
@@ -241,21 +241,6 @@ pub(crate) fn letter(kind: OpKind) -> &'static str {
         OpKind::Write => "w",
         OpKind::Append => "a",
     }
-}
-
-/// Control characters would break lines, or command the terminal.
-pub(crate) fn clean(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_owned();
-    }
-    text.chars().fold(String::new(), |mut out, c| {
-        if c.is_control() {
-            out.extend(c.escape_default())
-        } else {
-            out.push(c)
-        }
-        out
-    })
 }
 
 /// Every edge, those behind a forced edge after it.

@@ -48,7 +48,7 @@ fn document(loaded: &Read, findings: &[Finding]) -> Value {
             "code": f.code,
             "count": f.count,
             "message": f.message,
-            "transaction": f.example.map(|t| loaded.history.txn_name(t)),
+            "transaction": f.example.map(|t| loaded.history.raw_name(t)),
             "line": f.example.and_then(|t| loaded.history.line(t)),
             "advice": f.advice,
         })

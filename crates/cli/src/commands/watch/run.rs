@@ -11,6 +11,7 @@ use super::store::DiskStore;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
+use anomalist_format::PathName;
 use anomalist_history::AtomKind;
 use anomalist_http::Server;
 use anomalist_online::{Batch, Checker, Event, Gc, Key128, Options, Restored, StoreError, checkpoint_extra};
@@ -95,7 +96,7 @@ struct Servers {
 }
 
 fn source_name(path: &Path) -> String {
-    if path.as_os_str() == "-" { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
+    if path.as_os_str() == "-" { STANDARD_INPUT.to_owned() } else { path.shown() }
 }
 
 const STANDARD_INPUT: &str = "standard input";
@@ -216,7 +217,7 @@ impl Watch {
             Some(folder) => {
                 let mut store = State::store(folder)?;
                 let other =
-                    |what: String| Failure::input(format_args!("{}: the state is {what}", folder.display()));
+                    |what: String| Failure::input(format_args!("{}: the state is {what}", folder.shown()));
                 if let Some(bytes) = checkpoint_extra(&mut store)? {
                     extra = Extra::decode(&bytes).ok_or_else(|| other("of another version".to_owned()))?;
                     fresh = false;
