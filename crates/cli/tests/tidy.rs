@@ -131,11 +131,8 @@ fn every_crate_has_the_workspace_lints_and_libraries_do_not_print() {
 
 /// Files of more than 500 lines that are left from before the limit. May only shrink.
 const LONG_FILES: &[&str] = &[
-    "crates/check/src/strong/open.rs",
-    "crates/check/src/strong/solver.rs",
     "crates/cli/src/commands/watch/run.rs",
     "crates/client/src/run.rs",
-    "crates/history/src/builder.rs",
     "crates/lab/tests/suite/mod.rs",
     "crates/weakdb-sql/src/catalogue.rs",
     "crates/weakdb-sql/src/ddl.rs",
@@ -144,8 +141,6 @@ const LONG_FILES: &[&str] = &[
 
 /// Functions of more than 80 lines that are left from before the limit. May only shrink.
 const LONG_FUNCTIONS: &[&str] = &[
-    "crates/check/src/lint/coverage.rs look",
-    "crates/check/src/verdicts.rs judge",
     "crates/cli/src/commands/sql/drive.rs run",
     "crates/cli/src/commands/watch/run.rs new",
     "crates/cli/tests/watch.rs a_killed_watch_goes_on_where_it_was",
@@ -153,8 +148,6 @@ const LONG_FUNCTIONS: &[&str] = &[
     "crates/client/src/online.rs follow",
     "crates/client/src/run.rs run",
     "crates/databases/src/engine/statements.rs new",
-    "crates/format/src/write/mod.rs check",
-    "crates/history/src/builder.rs finish_on",
     "crates/report/src/refuted.rs reason",
     "crates/sql/src/judge.rs judge",
     "crates/sql/src/replay.rs conduct",

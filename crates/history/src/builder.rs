@@ -1,24 +1,21 @@
-//! Builds a [`History`] from operations in whatever order the input has them.
+//! Builds a [`History`](crate::History) from operations in whatever order the input has them.
 //!
 //! Operations are appended to two columns as they come; a *segment* remembers where a run of operations of
-//! one transaction begins. [`Builder::finish`] then lays transactions out session by session, moving each
-//! segment once: O(n), and no move at all when the input was already in that order. A transaction of
-//! unknown outcome may lose its place in its session (`builder/indeterminate.rs`).
+//! one transaction begins. [`Builder::finish`] then lays transactions out session by session
+//! (`builder/layout.rs`). A transaction of unknown outcome may lose its place in its session
+//! (`builder/indeterminate.rs`).
 
 mod indeterminate;
+mod layout;
 mod partial;
 
-use crate::ids::{KeyId, SessionId, TxnId};
+use crate::ids::{KeyId, SessionId};
 use crate::labels::Labels;
-use crate::model::{History, NO_VERSION};
 use crate::operation::{Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
-use crate::snapshots::{Drafted, SnapshotSet, Snapshots};
+use crate::snapshots::{Drafted, SnapshotSet};
 use crate::value::{AtomKind, Atoms, Lists, Value};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroUsize;
-use std::ops::Range;
 
 /// A transaction being built: its rank in the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
@@ -41,7 +38,7 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Builds a [`History`].
+/// Builds a [`History`](crate::History).
 ///
 /// ```
 /// use anomalist_history::{Builder, OpKind, Value};
@@ -277,220 +274,6 @@ impl Builder {
         }
         ops
     }
-
-    /// The finished history.
-    pub fn finish(self) -> Result<History, TooLarge> {
-        self.finish_on(NonZeroUsize::MIN)
-    }
-
-    /// The finished history, laid out by up to two threads: for large ones this takes as long as a third of
-    /// the parsing.
-    pub fn finish_on(mut self, threads: NonZeroUsize) -> Result<History, TooLarge> {
-        // 31 bits: the index uses the highest as a mark.
-        check("operations", self.heads.len(), (1 << 31) - 16)?;
-        check("transactions", self.session.len(), (1 << 31) - 16)?;
-        check("keys", self.keys.names.len(), u64::from(OpHead::KEY_LIMIT))?;
-        check("list elements", self.lists.stored(), u64::from(u32::MAX))?;
-
-        self.separate_indeterminate();
-        let drafts = self.session.len();
-        let kept = |d: usize| self.outcome[d].is_some();
-
-        // Sessions whose every transaction was discarded disappear; the others keep their order.
-        let mut per_session = vec![0u32; self.sessions.names.len()];
-        for d in (0..drafts).filter(|&d| kept(d)) {
-            per_session[self.session[d] as usize] += 1;
-        }
-        let mut renumbered = vec![u32::MAX; per_session.len()];
-        let (mut session_label, mut session_start) = (Vec::new(), vec![0u32]);
-        let mut total = 0;
-        for (s, &count) in per_session.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            renumbered[s] = session_label.len() as u32;
-            session_label.push(self.sessions.names[s]);
-            total += count;
-            session_start.push(total);
-        }
-
-        let n = total as usize;
-        let mut next = session_start.clone();
-        let mut txn_of = vec![u32::MAX; drafts];
-        let (mut txn_session, mut outcome, mut position) =
-            (vec![SessionId(0); n], vec![Outcome::Committed; n], vec![0; n]);
-        let mut ranks = vec![0; drafts];
-        for (rank, d) in (0..).zip((0..drafts).filter(|&d| kept(d))) {
-            ranks[d] = rank;
-        }
-        for d in self.in_session_order() {
-            let Some(out) = self.outcome[d] else { continue };
-            let s = renumbered[self.session[d] as usize];
-            let t = next[s as usize] as usize;
-            next[s as usize] += 1;
-            txn_of[d] = t as u32;
-            txn_session[t] = SessionId(s);
-            outcome[t] = out;
-            position[t] = ranks[d];
-        }
-
-        let (heads, values, op_start) = self.lay_out(&txn_of, n, threads);
-        let versions = versions(&self.versions, &txn_of, &op_start);
-        let by_txn = |d: Draft| txn_of[d.0 as usize];
-        let unneeded = |t: usize| (outcome[t] == Outcome::Aborted).then(Stamps::default);
-        let stamps = complete(&self.stamps, by_txn, n, unneeded);
-        let unnumbered = |t: usize| (outcome[t] == Outcome::Aborted).then_some(0);
-        let numbers = complete(&self.numbers, by_txn, n, unnumbered);
-        let mut branches = vec![None; if self.branches.is_empty() { 0 } else { session_label.len() }];
-        for &(s, from) in self.branches.iter().filter(|&&(s, _)| renumbered[s.index()] != u32::MAX) {
-            branches[renumbered[s.index()] as usize] = Some(TxnId(by_txn(from))).filter(|t| t.0 != u32::MAX);
-        }
-        let rank = permuted(&self.ranks(), &txn_of, n, 0);
-        let issuers = if self.shared_names { issuers(&session_label) } else { Vec::new() };
-        let mut issued: Vec<TxnId> = (0..if self.shared_names { n as u32 } else { 0 }).map(TxnId).collect();
-        issued.sort_by_key(|t| (issuers[txn_session[t.index()].index()], rank[t.index()]));
-        Ok(History {
-            session_start,
-            branches,
-            issuers,
-            issued,
-            session_label,
-            txn_session,
-            op_start,
-            outcome,
-            position,
-            rank,
-            label: permuted(&self.label, &txn_of, n, Value::NIL),
-            line: permuted(&self.line, &txn_of, n, 0),
-            stamps,
-            numbers,
-            snapshots: Snapshots::build(&self.snapshots, &txn_of, n),
-            intervals: complete(&self.intervals, by_txn, n, |_| None),
-            metadata: self
-                .metadata
-                .into_iter()
-                .map(|(d, m)| (TxnId(by_txn(d)), m))
-                .filter(|(t, _)| t.0 != u32::MAX)
-                .collect(),
-            has_appends: self.has_appends,
-            heads,
-            values,
-            versions,
-            key_label: self.keys.names,
-            atoms: self.atoms,
-            lists: self.lists,
-            initial: self.initial,
-        })
-    }
-
-    /// Transactions, each session's in its order: that of their numbers if all have one, else that of the
-    /// input.
-    fn in_session_order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.session.len()).collect();
-        let mut numbers: Vec<Option<u64>> = vec![None; if self.numbers.is_empty() { 0 } else { order.len() }];
-        for &(d, number) in &self.numbers {
-            numbers[d.0 as usize] = Some(number);
-        }
-        let unneeded = |d: usize| matches!(self.outcome[d], None | Some(Outcome::Aborted));
-        if !numbers.is_empty() && order.iter().all(|&d| numbers[d].is_some() || unneeded(d)) {
-            order.sort_by_key(|&d| (self.session[d], numbers[d]));
-        }
-        order
-    }
-
-    /// Moves the operations to their transaction's place.
-    fn lay_out(
-        &mut self,
-        txn_of: &[u32],
-        n: usize,
-        threads: NonZeroUsize,
-    ) -> (Vec<OpHead>, Vec<Value>, Vec<u32>) {
-        let m = self.heads.len();
-        let ends = self.segments.iter().skip(1).map(|s| s.1).chain([m as u32]);
-        let mut op_start = vec![0u32; n + 1];
-        for (&(d, start), end) in self.segments.iter().zip(ends.clone()) {
-            let t = txn_of[d.0 as usize];
-            if t != u32::MAX {
-                op_start[t as usize + 1] += end - start;
-            }
-        }
-        for t in 0..n {
-            op_start[t + 1] += op_start[t];
-        }
-        let (heads, values) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.values));
-        let mut next = op_start.clone();
-        let in_place = self.segments.iter().zip(ends.clone()).all(|(&(d, start), end)| {
-            let t = txn_of[d.0 as usize] as usize;
-            let ok = t < n && next[t] == start;
-            if ok {
-                next[t] = end;
-            }
-            ok
-        });
-        if in_place {
-            return (heads, values, op_start);
-        }
-        // Ranges of the columns in the order of their transactions, by a counting sort.
-        next.fill(0);
-        let kept = |d: Draft| Some(txn_of[d.0 as usize] as usize).filter(|&t| t < n);
-        for t in self.segments.iter().filter_map(|s| kept(s.0)) {
-            next[t + 1] += 1;
-        }
-        for t in 0..n {
-            next[t + 1] += next[t];
-        }
-        let mut ranges = vec![0..0; next[n] as usize];
-        for (&(d, start), end) in self.segments.iter().zip(ends) {
-            if let Some(t) = kept(d) {
-                ranges[next[t] as usize] = start..end;
-                next[t] += 1;
-            }
-        }
-        let (ranges, total) = (&ranges, op_start[n] as usize);
-        if threads.get() == 1 || total < LARGE {
-            return (gather(heads, ranges, total), gather(values, ranges, total), op_start);
-        }
-        std::thread::scope(|scope| {
-            let heads = scope.spawn(move || gather(heads, ranges, total));
-            let values = gather(values, ranges, total);
-            match heads.join() {
-                Ok(heads) => (heads, values, op_start),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
-    }
-}
-
-/// Operations that are worth a second thread.
-const LARGE: usize = 1 << 18;
-
-/// Version numbers as a column; empty if there are none.
-fn versions(given: &[(Draft, u32, i64)], txn_of: &[u32], op_start: &[u32]) -> Vec<i64> {
-    let mut column = Vec::new();
-    for &(d, place, number) in given {
-        let t = txn_of[d.0 as usize] as usize;
-        if t + 1 < op_start.len() && place < op_start[t + 1] - op_start[t] {
-            column.resize(op_start[op_start.len() - 1] as usize, NO_VERSION);
-            column[(op_start[t] + place) as usize] = number;
-        }
-    }
-    column
-}
-
-/// The ranges of a column one after another.
-fn gather<T: Copy>(column: Vec<T>, ranges: &[Range<u32>], total: usize) -> Vec<T> {
-    let mut gathered = Vec::with_capacity(total);
-    for range in ranges {
-        gathered.extend_from_slice(&column[range.start as usize..range.end as usize]);
-    }
-    gathered
-}
-
-/// Per session, the first of its name.
-fn issuers(labels: &[Value]) -> Vec<SessionId> {
-    let mut first: FxHashMap<Value, SessionId> = FxHashMap::default();
-    (0..).zip(labels).map(|(s, &label)| *first.entry(label).or_insert(SessionId(s))).collect()
-}
-
-fn check(what: &'static str, count: usize, limit: u64) -> Result<(), TooLarge> {
-    if count as u64 > limit { Err(TooLarge { what, limit }) } else { Ok(()) }
 }
 
 fn fill<T: Clone>(column: &mut Vec<T>, draft: Draft, value: T, missing: T) {
@@ -499,39 +282,6 @@ fn fill<T: Clone>(column: &mut Vec<T>, draft: Draft, value: T, missing: T) {
         column.resize(i + 1, missing);
     }
     column[i] = value;
-}
-
-/// A column by draft as a column by transaction; empty if no draft has an entry.
-fn permuted<T: Clone>(column: &[T], txn_of: &[u32], n: usize, missing: T) -> Vec<T> {
-    if column.is_empty() {
-        return Vec::new();
-    }
-    let mut out = vec![missing; n];
-    for (value, &t) in column.iter().zip(txn_of) {
-        if t != u32::MAX {
-            out[t as usize] = value.clone();
-        }
-    }
-    out
-}
-
-/// A column by transaction if every transaction has an entry, or can do without.
-fn complete<T: Copy>(
-    entries: &[(Draft, T)],
-    by_txn: impl Fn(Draft) -> u32,
-    n: usize,
-    otherwise: impl Fn(usize) -> Option<T>,
-) -> Option<Vec<T>> {
-    if entries.is_empty() {
-        return None;
-    }
-    let mut column = vec![None; n];
-    for &(d, value) in entries {
-        if let Some(slot) = column.get_mut(by_txn(d) as usize) {
-            *slot = Some(value);
-        }
-    }
-    column.into_iter().enumerate().map(|(t, entry)| entry.or_else(|| otherwise(t))).collect()
 }
 
 #[cfg(test)]

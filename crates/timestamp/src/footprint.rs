@@ -285,6 +285,12 @@ impl<K: Copy + Eq + Hash> Footprint<K> {
     }
 }
 
+/// INT for one value: a read after another operation on its key returns what that operation read or wrote.
+#[inline]
+pub(crate) fn repeats<V: PartialEq>(last: V, read: V) -> bool {
+    last == read
+}
+
 /// The one value that a transaction last read or wrote of a key.
 fn one<O: Operations>(ops: &O, entry: Entry) -> Option<O::Value> {
     match ops.access(entry.last as usize) {
@@ -296,7 +302,7 @@ fn one<O: Operations>(ops: &O, entry: Entry) -> Option<O::Value> {
 /// INT: whether a read of one value returns what the transaction itself determines.
 fn reads_value<O: Operations>(ops: &O, entry: Entry, value: O::Value) -> bool {
     match entry.known {
-        Known::One => one(ops, entry) == Some(value),
+        Known::One => one(ops, entry).is_some_and(|last| repeats(last, value)),
         Known::List(read) => {
             value == O::Value::NIL
                 && entry.appended == 0

@@ -9,9 +9,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Below this share of written values that were read, most writes went unobserved.
 const FEW_OBSERVED: f64 = 0.25;
 
-/// What the committed transactions did at least once.
+/// What the history has, and what its committed transactions did at least once.
 #[derive(Default)]
 struct Seen {
+    several_sessions: bool,
+    failures: bool,
+    intervals: bool,
     reads: bool,
     writes: bool,
     several_operations: bool,
@@ -61,90 +64,100 @@ pub(super) fn vacuity(history: &History) -> Option<&'static str> {
     })
 }
 
+/// Something without which anomalies could not have been seen.
+struct Gap {
+    code: &'static str,
+    missing: fn(&Seen) -> bool,
+    message: &'static str,
+    advice: &'static str,
+}
+
+const GAPS: &[Gap] = &[
+    Gap { code: "no-reads", missing: |seen| !seen.reads, message: NO_READS, advice: "Read as well." },
+    Gap { code: "no-writes", missing: |seen| !seen.writes, message: NO_WRITES, advice: "Write as well." },
+    Gap {
+        code: "single-session",
+        missing: |seen| !seen.several_sessions,
+        message: "there is one session: nothing ran concurrently, so no anomaly between sessions could have been seen",
+        advice: "Run several clients at once.",
+    },
+    Gap {
+        code: "no-write-contention",
+        missing: |seen| seen.several_sessions && seen.writes && !seen.write_contention,
+        message: "no key was written by two sessions: lost updates, dirty writes and write cycles could not have been seen",
+        advice: "Use fewer keys, or a skewed distribution.",
+    },
+    Gap {
+        code: "no-reads-across-sessions",
+        missing: |seen| seen.several_sessions && seen.writes && seen.reads && !seen.reads_across_sessions,
+        message: "no session read what another wrote: the history says nothing about isolation between sessions",
+        advice: "Use fewer keys, or let sessions share them.",
+    },
+    Gap {
+        code: "one-operation-transactions",
+        missing: |seen| !seen.several_operations,
+        message: "every transaction has at most one operation: atomicity could not have been tested, only the order of \
+                  reads and writes",
+        advice: "Put several operations into a transaction.",
+    },
+    Gap {
+        code: "no-multi-key-reads",
+        missing: |seen| seen.several_operations && !seen.reads_two_keys,
+        message: "no transaction reads two keys: fractured reads, read skew and long forks could not have been seen",
+        advice: "Let transactions read several keys.",
+    },
+    Gap {
+        code: "no-multi-key-writes",
+        missing: |seen| (seen.several_operations || !seen.reads) && !seen.writes_two_keys && seen.writes,
+        message: "no transaction writes two keys: fractured reads and dirty writes (G0) could not have been seen",
+        advice: "Let transactions write several keys.",
+    },
+    Gap {
+        code: "no-read-modify-write",
+        missing: |seen| seen.reads && seen.writes && !seen.read_modify_write,
+        message: "no transaction reads a key and then writes it: lost updates could not have been seen",
+        advice: "Let some transactions update what they read.",
+    },
+    Gap {
+        code: "no-write-skew-shape",
+        missing: |seen| {
+            seen.several_operations && seen.reads && seen.writes && !seen.reads_one_writes_another
+        },
+        message: "no transaction reads one key and writes another: write skew could not have been seen",
+        advice: "Let some transactions read one key and write another.",
+    },
+    Gap {
+        code: "no-failures-recorded",
+        missing: |seen| !seen.failures,
+        message: "every transaction is recorded as committed: reads of aborted writes (G1a) could not have been recognised",
+        advice: "Record failed transactions, and those of unknown outcome, with what they tried to write.",
+    },
+    Gap {
+        code: "no-real-time",
+        missing: |seen| !seen.intervals,
+        message: "there are no real-time intervals: strict serializability and strong snapshot isolation cannot be decided",
+        advice: "Record when each transaction began and ended, by one clock.",
+    },
+];
+
 pub(super) fn look(history: &History, index: &Index, findings: &mut Vec<Finding>) {
     let seen = survey(history, index);
-    let mut note = |missing: bool, code: &'static str, message: &str, advice: &'static str| {
-        if missing {
-            let message = message.to_owned();
-            findings.push(Finding {
-                severity: Severity::Note,
-                code,
-                count: 0,
-                message,
-                example: None,
-                advice,
-            });
-        }
-    };
-    let single = history.session_count() < 2;
-    note(!seen.reads, "no-reads", NO_READS, "Read as well.");
-    note(!seen.writes, "no-writes", NO_WRITES, "Write as well.");
-    note(
-        single,
-        "single-session",
-        "there is one session: nothing ran concurrently, so no anomaly between sessions could have been seen",
-        "Run several clients at once.",
-    );
-    note(
-        !single && seen.writes && !seen.write_contention,
-        "no-write-contention",
-        "no key was written by two sessions: lost updates, dirty writes and write cycles could not have been seen",
-        "Use fewer keys, or a skewed distribution.",
-    );
-    note(
-        !single && seen.writes && seen.reads && !seen.reads_across_sessions,
-        "no-reads-across-sessions",
-        "no session read what another wrote: the history says nothing about isolation between sessions",
-        "Use fewer keys, or let sessions share them.",
-    );
-    note(
-        !seen.several_operations,
-        "one-operation-transactions",
-        "every transaction has at most one operation: atomicity could not have been tested, only the order of reads and \
-         writes",
-        "Put several operations into a transaction.",
-    );
-    note(
-        seen.several_operations && !seen.reads_two_keys,
-        "no-multi-key-reads",
-        "no transaction reads two keys: fractured reads, read skew and long forks could not have been seen",
-        "Let transactions read several keys.",
-    );
-    note(
-        (seen.several_operations || !seen.reads) && !seen.writes_two_keys && seen.writes,
-        "no-multi-key-writes",
-        "no transaction writes two keys: fractured reads and dirty writes (G0) could not have been seen",
-        "Let transactions write several keys.",
-    );
-    note(
-        seen.reads && seen.writes && !seen.read_modify_write,
-        "no-read-modify-write",
-        "no transaction reads a key and then writes it: lost updates could not have been seen",
-        "Let some transactions update what they read.",
-    );
-    note(
-        seen.several_operations && seen.reads && seen.writes && !seen.reads_one_writes_another,
-        "no-write-skew-shape",
-        "no transaction reads one key and writes another: write skew could not have been seen",
-        "Let some transactions read one key and write another.",
-    );
-    note(
-        history.txns().all(|t| history.outcome(t) == Outcome::Committed),
-        "no-failures-recorded",
-        "every transaction is recorded as committed: reads of aborted writes (G1a) could not have been recognised",
-        "Record failed transactions, and those of unknown outcome, with what they tried to write.",
-    );
-    note(
-        history.intervals().is_none(),
-        "no-real-time",
-        "there are no real-time intervals: strict serializability and strong snapshot isolation cannot be decided",
-        "Record when each transaction began and ended, by one clock.",
-    );
+    findings.extend(GAPS.iter().filter(|gap| (gap.missing)(&seen)).map(|gap| Finding {
+        severity: Severity::Note,
+        code: gap.code,
+        count: 0,
+        message: gap.message.to_owned(),
+        example: None,
+        advice: gap.advice,
+    }));
     values_never_read(history, findings);
 }
 
 fn survey(history: &History, index: &Index) -> Seen {
     let mut seen = Seen {
+        several_sessions: history.session_count() > 1,
+        failures: history.txns().any(|t| history.outcome(t) != Outcome::Committed),
+        intervals: history.intervals().is_some(),
         write_contention: history.keys().any(|k| written_by_several_sessions(history, index, k)),
         ..Seen::default()
     };

@@ -5,7 +5,10 @@
 //! with the current order, so it never disturbs it; only what clauses force can move events or close a
 //! cycle. Every clause has a number in the log together with its cause; a learnt clause names those it
 //! follows from, in the order in which they become unit (reverse unit propagation, hints as in LRAT).
+//! What is learnt from conflicts, and forgotten, is in `solver/learn.rs`.
 //! (MiniSat's architecture: Eén & Sörensson 2003; order theory: `docs/spec/algorithms.md` 4.4.)
+
+mod learn;
 
 use super::log::{Cause, Log};
 use super::vsids::Vsids;
@@ -341,113 +344,6 @@ impl Solver {
         self.assign(lit, clause);
     }
 
-    /// Learns from a conflict (first unique implication point) and goes back.
-    fn learn(&mut self, conflict: Vec<Lit>, id: u32) {
-        let current = self.starts.len() as u32;
-        // A theory conflict may lie below the current level.
-        let deepest = conflict.iter().map(|l| self.level[l.var()]).max().unwrap_or(0);
-        if deepest < current {
-            self.back_to(deepest as usize);
-        }
-        if deepest == 0 {
-            let hints = self.units_of(conflict.iter().map(|l| l.var())).chain([id]).collect();
-            self.refuted = Some(self.log.add(Vec::new(), Cause::Implied(hints)));
-            return;
-        }
-        let mut learnt: Vec<Lit> = Vec::new();
-        let mut used: Vec<(u32, u32)> = Vec::new();
-        let mut units: Vec<u32> = Vec::new();
-        let mut touched: Vec<usize> = Vec::new();
-        let mut waiting = 0;
-        let mut at = self.trail.len();
-        let mut clause = conflict;
-        let asserting = loop {
-            for &l in &clause {
-                let v = l.var();
-                if self.seen[v] || self.lit_value(l) == 0 {
-                    continue;
-                }
-                self.seen[v] = true;
-                touched.push(v);
-                self.vsids.bump(v);
-                if self.level[v] == 0 {
-                    units.push(self.unit[v]);
-                } else if self.level[v] == deepest {
-                    waiting += 1;
-                } else {
-                    learnt.push(l);
-                }
-            }
-            let lit = loop {
-                at -= 1;
-                let lit = self.trail[at];
-                if self.seen[lit.var()] && self.level[lit.var()] == deepest {
-                    break lit;
-                }
-            };
-            waiting -= 1;
-            if waiting == 0 {
-                break !lit;
-            }
-            let reason = &self.clauses[self.reason[lit.var()] as usize];
-            used.push((at as u32, reason.id));
-            clause = reason.lits.clone();
-        };
-        self.drop_implied(&mut learnt, &mut used, &mut units);
-        for v in touched {
-            self.seen[v] = false;
-        }
-        let back = learnt.iter().map(|l| self.level[l.var()]).max().unwrap_or(0);
-        let mut levels: Vec<u32> = learnt.iter().map(|l| self.level[l.var()]).collect();
-        levels.sort_unstable();
-        levels.dedup();
-        learnt.insert(0, asserting);
-        used.sort_unstable();
-        units.sort_unstable();
-        units.dedup();
-        let hints = units.into_iter().chain(used.into_iter().map(|(_, id)| id)).chain([id]).collect();
-        let number = self.log.add(learnt.clone(), Cause::Implied(hints));
-        self.back_to(back as usize);
-        self.vsids.decay();
-        self.insert_learnt(learnt, number, levels.len() as u32 + 1);
-    }
-
-    /// Takes out literals that the rest of the clause implies through their reasons.
-    fn drop_implied(&self, learnt: &mut Vec<Lit>, used: &mut Vec<(u32, u32)>, units: &mut Vec<u32>) {
-        let implied = |lit: Lit| {
-            let reason = self.reason[lit.var()];
-            let clause = (reason != NO_REASON).then(|| &self.clauses[reason as usize])?;
-            let mut others = clause.lits.iter().map(|l| l.var()).filter(|&v| v != lit.var());
-            // What is seen below the level of the conflict is in the learnt clause.
-            others.all(|v| self.level[v] == 0 || self.seen[v]).then_some(clause)
-        };
-        learnt.retain(|&lit| {
-            let Some(clause) = implied(lit) else { return true };
-            let fixed = clause.lits.iter().map(|l| l.var()).filter(|&v| self.level[v] == 0);
-            units.extend(self.units_of(fixed));
-            used.push((self.place[lit.var()], clause.id));
-            false
-        });
-    }
-
-    fn insert_learnt(&mut self, mut lits: Vec<Lit>, id: u32, lbd: u32) {
-        if lits.len() == 1 {
-            self.assign(lits[0], NO_REASON);
-            self.unit[lits[0].var()] = id;
-            return;
-        }
-        // The second watch is the literal that is undone first.
-        let deepest = (1..lits.len()).max_by_key(|&i| self.level[lits[i].var()]).unwrap_or(1);
-        lits.swap(1, deepest);
-        let index = self.clauses.len() as u32;
-        self.watches[(!lits[0]).index()].push((index, lits[1]));
-        self.watches[(!lits[1]).index()].push((index, lits[0]));
-        let first = lits[0];
-        self.clauses.push(Clause { lits, id, learnt: true, lbd });
-        self.learnt += 1;
-        self.assign(first, index);
-    }
-
     fn decide(&mut self) -> bool {
         while let Some(v) = self.vsids.pop() {
             if self.value[v] != UNDEFINED {
@@ -501,28 +397,6 @@ impl Solver {
             if !self.decide() {
                 return Ok(Answer::Model);
             }
-        }
-    }
-
-    /// Forgets half of the learnt clauses, the highest LBD first, when there are many. At level 0 only.
-    fn forget(&mut self) {
-        if self.learnt < 4_000 + self.clauses.len() / 4 {
-            return;
-        }
-        let mut lbds: Vec<u32> =
-            self.clauses.iter().filter(|c| c.learnt && c.lits.len() > 2).map(|c| c.lbd).collect();
-        lbds.sort_unstable();
-        let Some(&median) = lbds.get(lbds.len() / 2) else { return };
-        for clause in self.clauses.iter_mut().filter(|c| c.learnt && c.lits.len() > 2) {
-            if clause.lbd >= median.max(3) {
-                clause.lits = Vec::new();
-                clause.learnt = false;
-                self.learnt -= 1;
-            }
-        }
-        // Reasons at level 0 are never looked at again: their variables have unit clauses.
-        for watching in &mut self.watches {
-            watching.retain(|&(index, _)| !self.clauses[index as usize].lits.is_empty());
         }
     }
 }

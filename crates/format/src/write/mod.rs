@@ -8,14 +8,16 @@
 //! transactions are in one session, and in which order, is content. No format writes that logic itself;
 //! those that know only numbers use `numbers.rs`.
 
+mod losses;
 pub(crate) mod numbers;
 pub(crate) mod sessions;
 
-use crate::text::value::{is_edn_atom, is_json_atom};
 use crate::{Format, WriteError};
-use anomalist_history::{AtomKind, History, Op, OpHead, OpKind, Outcome, TxnId, Value, View};
+use anomalist_history::{AtomKind, History, Op, OpKind, Outcome, TxnId, Value, View};
 use std::io::Write;
 use std::path::PathBuf;
+
+pub use losses::check;
 
 /// Where a written history goes.
 pub enum Sink {
@@ -222,160 +224,9 @@ impl Capabilities {
     }
 }
 
-/// Which keys a transaction writes their initial value to.
-fn writes_initial(history: &History) -> Vec<bool> {
-    let mut rewritten = vec![false; history.key_count()];
-    for (head, &value) in history.heads().iter().zip(history.values()) {
-        if !head.is_read() && history.initial().of(head.key()) == Some(value) {
-            rewritten[head.key().index()] = true;
-        }
-    }
-    rewritten
-}
-
-fn is_initial(history: &History, head: OpHead, value: Value) -> bool {
-    head.is_read() && history.initial().of(head.key()) == Some(value)
-}
-
 fn is_one_write(history: &History, t: TxnId) -> bool {
     let range = history.op_range(t);
     range.len() == 1 && history.heads()[range.start].kind() == OpKind::Write
-}
-
-/// What the format would lose of this history, for instance "3 aborted transactions"; empty: nothing.
-pub fn check(history: &History, format: Format, capabilities: &Capabilities) -> Vec<String> {
-    let c = capabilities;
-    let (mut aborted, mut indeterminate, mut empty) = (0, 0, 0);
-    for t in history.txns() {
-        match history.outcome(t) {
-            _ if c.outcome(history, t) => {}
-            Outcome::Aborted => aborted += 1,
-            _ => indeterminate += 1,
-        }
-        empty += usize::from(!c.empty && history.op_range(t).is_empty());
-    }
-    let (mut lists, mut registers, mut unknown, mut nil, mut values, mut initial) = (0, 0, 0, 0, 0, 0);
-    let rewritten = writes_initial(history);
-    for t in history.txns() {
-        let committed = history.outcome(t) == Outcome::Committed;
-        for i in history.op_range(t) {
-            let (head, value) = (history.heads()[i], history.values()[i]);
-            let (kind, key) = (head.kind(), head.key());
-            if value == Value::UNKNOWN {
-                unknown += usize::from(!c.unknown_read(committed));
-            } else if (kind == OpKind::Append || value.is_list()) && !c.lists {
-                lists += 1;
-            } else if kind == OpKind::Append || value.is_list() {
-                values += usize::from(!in_place(value, c.values) && !fits(history, value, c.values));
-            } else if !c.registers {
-                registers += 1;
-            } else if c.moves_initial(history, Op { kind, key, value }, rewritten[key.index()]) {
-                initial += 1;
-            } else if value == Value::NIL || c.has_initial() && is_initial(history, head, value) {
-                let initial = c.has_initial() && is_initial(history, head, value);
-                let as_nil = value == Value::NIL || c.initial == InitialRule::Nil;
-                let silent = head.is_read() && !committed && c.unknown_reads == UnknownReads::Uncommitted;
-                nil += usize::from(as_nil && silent || !(c.nil || initial));
-            } else if !in_place(value, c.values) && !fits(history, value, c.values) {
-                values += 1;
-            }
-        }
-    }
-    let keys = history.keys().filter(|&k| !fits(history, history.key_label(k), c.keys)).count();
-    let txns = history.txn_count();
-    let stamps = if c.stamps || history.stamps().is_none() { 0 } else { txns };
-    let (mut intervals, mut ends) = (0, 0);
-    for (t, interval) in history.txns().zip(history.intervals().unwrap_or_default()) {
-        let undecided = history.outcome(t) == Outcome::Indeterminate && interval.completed.is_some();
-        intervals += usize::from(c.intervals == Intervals::Never);
-        ends += usize::from(c.intervals == Intervals::Decided && undecided);
-    }
-    let has_set = |t: &TxnId| history.snapshot(*t).is_some();
-    let snapshots = if c.snapshots { 0 } else { history.txns().filter(has_set).count() };
-    let metadata = if c.metadata { 0 } else { history.metadata().len() };
-    let numbers = |names: Names| match names {
-        Names::Natural63 | Names::Natural64 => "that is not a natural number",
-        Names::Json => "that is not a JSON value",
-        Names::Edn => "that is not an EDN value",
-        _ => "that is not a 64-bit number",
-    };
-    let plural = |which: &str| match which.strip_prefix("that is not ").and_then(|rest| rest.split_once(' '))
-    {
-        Some((_, noun)) => format!("that are not {noun}s"),
-        None => which.to_owned(),
-    };
-    let mut lost = Vec::new();
-    let mut note = |count: usize, one: &str, many: &str, which: &str| {
-        if count > 0 {
-            let which = if count == 1 { which.to_owned() } else { plural(which) };
-            let space = if which.is_empty() { "" } else { " " };
-            lost.push(format!("{count} {}{space}{which}", if count == 1 { one } else { many }));
-        }
-    };
-    note(aborted, "aborted transaction", "aborted transactions", "");
-    note(indeterminate, "transaction", "transactions", "of unknown outcome");
-    note(empty, "empty transaction", "empty transactions", "");
-    note(lists, "list operation", "list operations", "");
-    note(registers, "register operation", "register operations", "");
-    note(unknown, "read", "reads", "without a result");
-    note(nil, "nil value", "nil values", "");
-    note(keys, "key", "keys", numbers(c.keys));
-    note(values, "value", "values", numbers(c.values));
-    note(initial, "operation", "operations", "on a different initial value");
-    let vanishing = usize::from(begins_with_initial_state(history, format));
-    note(vanishing, "transaction", "transactions", "that would be read as the initial state");
-    let unstamped = if c.needs_stamps && history.stamps().is_none() { txns } else { 0 };
-    note(unstamped, "transaction", "transactions", "without timestamps");
-    note(stamps, "pair", "pairs", "of timestamps");
-    note(snapshots, "snapshot", "snapshots", "as sets of ids");
-    note(intervals, "real-time interval", "real-time intervals", "");
-    note(ends, "time", "times", "at which a transaction of unknown outcome ended");
-    note(metadata, "transaction", "transactions", "with metadata");
-    let numbered = |t: TxnId| history.ops(t).filter(|(op, _)| history.version(*op).is_some()).count();
-    let versions = match history.has_versions() && format != Format::Anomalist {
-        true => history.txns().map(numbered).sum(),
-        false => 0,
-    };
-    note(versions, "version number", "version numbers", "");
-    lost
-}
-
-/// True if a reader of the format would take the first transaction for the initial state: alone in its
-/// session, writing only 0.
-fn begins_with_initial_state(history: &History, format: Format) -> bool {
-    let first = history.txns().find(|&t| history.position(t) == 0);
-    matches!(format, Format::Plume | Format::Dbcop)
-        && history.txn_count() > 1
-        && first.is_some_and(|t| {
-            let mut ops = history.ops(t).map(|(_, op)| op);
-            history.outcome(t) == Outcome::Committed
-                && history.session_range(history.session_of(t)).len() == 1
-                && !history.op_range(t).is_empty()
-                && ops.all(|op| op.kind == OpKind::Write && Value::int(0) == Some(op.value))
-        })
-}
-
-#[inline]
-fn in_place(value: Value, names: Names) -> bool {
-    let natural = matches!(names, Names::Natural63 | Names::Natural64);
-    matches!(value.view(), View::Int(i) if i >= 0 || !natural)
-}
-
-fn fits(history: &History, value: Value, names: Names) -> bool {
-    let writable = match names {
-        Names::Any => return true,
-        Names::Json => is_json_atom,
-        Names::Edn => is_edn_atom,
-        _ => return integer(history, value).is_some_and(|n| names.holds(n)),
-    };
-    let one = |value: Value| match value.view() {
-        View::Atom(id) => {
-            let (kind, text) = history.atom(id);
-            writable(kind, text)
-        }
-        _ => true,
-    };
-    history.list(value).map_or_else(|| one(value), |list| list.iter().all(|&element| one(element)))
 }
 
 /// Refuses a batch that the format cannot express, unless losing the rest is allowed.

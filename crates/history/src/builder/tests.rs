@@ -1,7 +1,7 @@
 //! Tests of the builder.
 
 use super::*;
-use crate::View;
+use crate::{TxnId, View};
 
 fn ints(b: &mut Builder, s: i64, ops: &[(OpKind, i64, i64)]) -> Draft {
     let s = b.int(s);

@@ -3,11 +3,15 @@
 //! A range has room for every operation on its keys; transactions are visited in order of their places, so
 //! each key's events come out in that order, a transaction's read before its write. Sixteen bytes per event.
 //! Where there are no lists, an operation costs one look at its key, which knows what the transaction did to
-//! it before; lists take the longer way through [`Footprint`].
+//! it before; lists take the longer way through [`Footprint`], which looks keys up by comparing or hashing
+//! and stores a transaction's events before they are moved. INT itself is decided in one place
+//! (`footprint.rs`, `repeats`); only the bookkeeping around it is written for registers a second time, for
+//! speed.
 
 use super::Findings;
 use super::key::Checker;
 use super::timeline::Timeline;
+use crate::footprint::repeats;
 use crate::{Access, Axiom, Effect, Footprint, Operations, Violation, Written};
 use anomalist_history::{History, KeyId, OpId, OpKind, TxnId, Value};
 use anomalist_level::{Budget, OutOfBudget};
@@ -231,11 +235,8 @@ impl Gathering<'_> {
                     continue;
                 }
                 if slot.visitor == place + 1 {
-                    if values[slot.last as usize] != value {
-                        let read = Some(op - self.history.op_range(t).start as u32);
-                        let broken =
-                            Violation { key: Some(head.key()), read, ..Violation::of(Axiom::Int, t) };
-                        self.found.add(broken, self.limit);
+                    if !repeats(values[slot.last as usize], value) {
+                        self.found.add(internal(self.history, t, head.key(), op), self.limit);
                     }
                 } else {
                     (slot.visitor, slot.version) = (place + 1, 0);
@@ -273,10 +274,14 @@ impl Gathering<'_> {
         for written in &self.footprint.writes {
             put(written.key, Event::version(history, place, ops, written));
         }
-        for internal in &self.footprint.internal {
-            let read = Some(ops[internal.op as usize] - history.op_range(t).start as u32);
-            let broken = Violation { key: Some(internal.key), read, ..Violation::of(Axiom::Int, t) };
-            self.found.add(broken, self.limit);
+        for broken in &self.footprint.internal {
+            self.found.add(internal(history, t, broken.key, ops[broken.op as usize]), self.limit);
         }
     }
+}
+
+/// INT, broken by a read.
+fn internal(history: &History, t: TxnId, key: KeyId, read: u32) -> Violation {
+    let read = Some(read - history.op_range(t).start as u32);
+    Violation { key: Some(key), read, ..Violation::of(Axiom::Int, t) }
 }

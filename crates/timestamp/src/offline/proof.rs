@@ -5,8 +5,8 @@
 //! commits at a moment of its own and after its start, no snapshot is a set, and no value was written to a
 //! key twice (else the proof would have to say which write each read returned).
 
-use super::timeline::later_ties;
-use crate::{Mode, Rule, Tie};
+use super::timeline::{At, later_ties};
+use crate::{Mode, Rule, Tie, is_later_tie};
 use anomalist_history::{History, OpKind, TxnId, Value};
 use anomalist_level::{Certificate, Execution, Level, Point};
 use rustc_hash::FxHashSet;
@@ -45,8 +45,8 @@ pub fn certificate(history: &History, level: Level, tie: Tie) -> Option<Certific
     let tied = later_ties(history, stamps, |_| true);
     let precedes = |t: TxnId| {
         let writer = || writers.binary_search_by_key(&at(t).start, |&w| at(w).commit).map(|i| writers[i]);
-        let later = |w: TxnId| history.issued_before(t, w);
-        tied.binary_search(&t).is_ok() && writer().is_ok_and(later)
+        let view = |t: TxnId| At::by_stamps(history, stamps, t);
+        tied.binary_search(&t).is_ok() && writer().is_ok_and(|w| is_later_tie(&view(t), &view(w)))
     };
     let mut points = Vec::with_capacity(2 * order.len());
     for t in order {

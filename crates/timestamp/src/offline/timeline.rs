@@ -121,7 +121,7 @@ impl<'a> Timeline<'a> {
     }
 
     fn view(&self, txn: TxnId) -> At<'a> {
-        At { history: self.history, stamps: self.stamps[txn.index()], sets: self.sets, txn }
+        At { sets: self.sets, ..At::by_stamps(self.history, self.stamps, txn) }
     }
 
     pub fn start(&self, place: u32) -> Timestamp {
@@ -254,6 +254,14 @@ pub(crate) struct At<'a> {
     txn: TxnId,
 }
 
+impl<'a> At<'a> {
+    /// A transaction whose snapshot is its start timestamp.
+    #[inline]
+    pub fn by_stamps(history: &'a History, stamps: &[Stamps], txn: TxnId) -> At<'a> {
+        At { history, stamps: stamps[txn.index()], sets: false, txn }
+    }
+}
+
 impl Stamped for At<'_> {
     type Session = SessionId;
 
@@ -319,9 +327,10 @@ pub(crate) fn writes(history: &History, t: TxnId) -> bool {
     history.heads()[history.op_range(t)].iter().any(|head| !head.is_read())
 }
 
-/// The transactions of whose session a later one commits at their start timestamp, as far as they count.
-/// Where timestamps ascend in a session, no commit after a transaction is as early as its start: one pass
-/// finds that there are none.
+/// The transactions of whose session a later one commits at their start timestamp, as far as they count:
+/// those to which [`is_later_tie`] applies, found session by session instead of pair by pair. Where
+/// timestamps ascend in a session, no commit after a transaction is as early as its start: one pass finds
+/// that there are none.
 pub(crate) fn later_ties(history: &History, stamps: &[Stamps], counts: impl Fn(TxnId) -> bool) -> Vec<TxnId> {
     let mut found = Vec::new();
     let mut later: FxHashSet<Timestamp> = FxHashSet::default();
