@@ -28,7 +28,10 @@ pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Fai
     let read = |options: &ReadOptions<'_>| -> Result<_, Failure> {
         Ok(anomalist_format::read(anomalist::open(path)?, options)?)
     };
-    let loaded = with_progress(path, flags, global, &|| false, read)?;
+    let before = interrupt::end_soon(true);
+    let loaded = with_progress(path, flags, global, &|| false, read);
+    interrupt::end_soon(before);
+    let loaded = loaded?;
     warn(global, &loaded.warnings);
     Ok(Read { path: path.display().to_string(), history: loaded.history, format: loaded.format })
 }
@@ -38,7 +41,10 @@ pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events,
     let read = |options: &ReadOptions<'_>| -> Result<_, Failure> {
         Ok(anomalist_format::read_events(anomalist::open(path)?, options)?)
     };
-    let loaded = with_progress(path, flags, global, &|| false, read)?;
+    let before = interrupt::end_soon(true);
+    let loaded = with_progress(path, flags, global, &|| false, read);
+    interrupt::end_soon(before);
+    let loaded = loaded?;
     warn(global, &loaded.warnings);
     Ok(loaded.events)
 }

@@ -465,6 +465,32 @@ mod tests {
         }
     }
 
+    /// Blanks, which archives reduce a thousandfold and more.
+    #[test]
+    fn an_archive_that_expands_without_end_is_refused() {
+        let mut packed = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        for _ in 0..300 {
+            packed.write_all(&[b' '; 1 << 20]).unwrap();
+        }
+        let packed = packed.finish().unwrap();
+        let read = |max_size| {
+            let options = ReadOptions { max_size, ..ReadOptions::default() };
+            let mut reader = Input::from_bytes("x.zst", packed.clone()).into_reader(&options).unwrap();
+            let mut buffer = vec![0; 1 << 20];
+            loop {
+                match reader.fill(&mut buffer) {
+                    Ok(0) => return None,
+                    Ok(_) => {}
+                    Err(error) => return Some(error.to_string()),
+                }
+            }
+        };
+        assert!(read(None).unwrap().contains("expand to more than"));
+        assert_eq!(read(Some(400 << 20)), None);
+        let small = read(Some(1000)).unwrap();
+        assert!(small.contains("byte 1000: the input has more than 1000 bytes"), "{small}");
+    }
+
     #[test]
     fn a_cut_archive_yields_its_beginning_and_the_damage() {
         let text: Vec<u8> =

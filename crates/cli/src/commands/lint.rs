@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::load::{self, Read};
 use crate::terminal;
 use anomalist_check::lint::{Finding, Severity, lint};
-use anomalist_history::Indexed;
+use anomalist_history::{Indexed, inert};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -70,7 +70,11 @@ fn text(loaded: &Read, findings: &[Finding], warnings: usize, width: usize) -> S
     }
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     let notes = findings.len() - warnings;
-    out +=
-        &format!("{}: {warnings} warning{}, {notes} note{}\n", loaded.path, plural(warnings), plural(notes));
+    out += &format!(
+        "{}: {warnings} warning{}, {notes} note{}\n",
+        inert(&loaded.path),
+        plural(warnings),
+        plural(notes)
+    );
     out
 }

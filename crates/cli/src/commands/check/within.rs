@@ -144,7 +144,7 @@ impl Work {
             }
         };
         let mut found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, why);
-        found.stopped = interrupt::is_requested();
+        found.stopped = interrupt::is_requested() || matches!(why, Why::Memory { .. });
         found.timing.check_ms = self.since.elapsed().as_secs_f64() * 1e3 - found.timing.load_ms;
         Ok(Judged { found, history })
     }
