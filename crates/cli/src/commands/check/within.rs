@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the thread may take to notice that its time is over.
-const GRACE: Duration = Duration::from_millis(600);
+const GRACE: Duration = Duration::from_millis(400);
 /// How often it is looked whether the time is over.
 const TICK: Duration = Duration::from_millis(20);
 /// As much as the main thread has.
