@@ -8,6 +8,9 @@
 //! An input may be hostile: an archive that expands without end, a device, a file that changes while it is
 //! read. Each is an error that says where, in bounded memory: [`Reader::fill`] counts.
 
+mod streams;
+
+use self::streams::{Changed, Counting, Failing, Unchanged};
 use crate::{Diagnostic, Hint, MAX_SIZE, Place, ReadError, ReadOptions};
 use std::cmp::Ordering;
 use std::fs::File;
@@ -15,7 +18,6 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::SystemTime;
 
 /// How much of an input [`Input::peek`] shows.
 const PEEK: usize = 64 << 10;
@@ -51,62 +53,6 @@ struct Stream {
     rest: Box<dyn Read + Send>,
     packed: bool,
     consumed: Arc<AtomicU64>,
-}
-
-/// Counts what passes through it.
-struct Counting<R> {
-    inner: R,
-    count: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counting<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        self.count.fetch_add(n as u64, Relaxed);
-        Ok(n)
-    }
-}
-
-/// A file that must stay as it was when it was opened.
-struct Unchanged {
-    file: File,
-    size: u64,
-    modified: Option<SystemTime>,
-    read: u64,
-}
-
-impl Unchanged {
-    /// Pipes and devices have no size to compare with.
-    fn new(file: File) -> std::io::Result<Box<dyn Read + Send>> {
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Ok(Box::new(file));
-        }
-        let (size, modified) = (metadata.len(), metadata.modified().ok());
-        Ok(Box::new(Unchanged { file, size, modified, read: 0 }))
-    }
-}
-
-impl Read for Unchanged {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.read(buffer)?;
-        self.read += n as u64;
-        // Files of /proc and the like say that they are empty.
-        if n == 0 && !buffer.is_empty() && self.size > 0 {
-            let now = self.file.metadata()?;
-            if now.len() != self.size || now.modified().ok() != self.modified || self.read != self.size {
-                return Err(std::io::Error::other(Changed { at: self.read }));
-            }
-        }
-        Ok(n)
-    }
-}
-
-/// A file was written to, or cut, while it was read.
-#[derive(Debug, thiserror::Error)]
-#[error("the file changed while it was read")]
-struct Changed {
-    at: u64,
 }
 
 impl Input {
@@ -300,15 +246,6 @@ impl Stream {
             _ => Box::new(source),
         };
         Ok(Stream { head: Vec::new(), rest, packed, consumed: consumed.clone() })
-    }
-}
-
-/// A reader that fails once.
-struct Failing(Option<std::io::Error>);
-
-impl Read for Failing {
-    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-        self.0.take().map_or(Ok(0), Err)
     }
 }
 
