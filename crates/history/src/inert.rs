@@ -1,6 +1,6 @@
 //! Text from inputs, made harmless to show.
 //!
-//! Keys, values, names and paths come from whoever wrote the input. A line feed in one of them forges lines
+//! Keys, values, names and paths come from the author of the input. A line feed in one of them forges lines
 //! of a log, an escape sequence commands the terminal, a bidirectional override turns the text around, a
 //! line or paragraph separator ends lines in some programs. So those characters are written as escapes that
 //! JSON has too. Everything that shows such text to people uses this one function; data that programs read
