@@ -1,6 +1,8 @@
 //! What people read is inert: no key, value, name, level or file name of an input can command the terminal,
 //! forge a line of a log or turn text around, at any command and in any format that can carry it.
 
+#![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
+
 mod support;
 
 use support::{Run, Scratch, anomalist_with};

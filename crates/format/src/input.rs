@@ -67,13 +67,13 @@ impl Input {
             return Ok(Input { name, source: Source::Folder(path.to_owned()) });
         }
         let file = File::open(path).map_err(io)?;
-        Input::from_reader(&name, Unchanged::new(file).map_err(io)?)
+        Input::from_reader(&name, Unchanged::watch(file).map_err(io)?)
     }
 
     /// Opens a log.
     fn opened(self) -> Result<Input, ReadError> {
         let Source::Log(path, consumed) = &self.source else { return Ok(self) };
-        let stream = File::open(path).and_then(Unchanged::new).and_then(|file| Stream::new(file, consumed));
+        let stream = File::open(path).and_then(Unchanged::watch).and_then(|file| Stream::new(file, consumed));
         match stream {
             Ok(stream) => Ok(Input { name: self.name, source: Source::Stream(stream) }),
             Err(source) => Err(ReadError::Io { file: self.name, source }),

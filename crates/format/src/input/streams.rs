@@ -29,8 +29,8 @@ pub struct Unchanged {
 }
 
 impl Unchanged {
-    /// Pipes and devices have no size to compare with.
-    pub fn new(file: File) -> std::io::Result<Box<dyn Read + Send>> {
+    /// Reads a file and watches it. Pipes and devices have no size to compare with.
+    pub fn watch(file: File) -> std::io::Result<Box<dyn Read + Send>> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Ok(Box::new(file));
