@@ -165,8 +165,7 @@ impl<'h> Check<'h> {
         if let Recording::Plain { history: transactions, .. } = history.recording()
             && let Some(Err(why)) = self.memory.map(|ask| ask(judging::preparation(transactions)))
         {
-            let found = Found { stopped: false, ..self.unfinished(None, &why) };
-            return Ok(Answer { history, found });
+            return Ok(Answer { history, found: self.unfinished(None, &why) });
         }
         let Check { question, analysers, required, declared, timeout, stop, known, memory, .. } = self;
         let refused: OnceLock<Why> = OnceLock::new();
@@ -212,7 +211,7 @@ impl<'h> Check<'h> {
             timing,
             required,
             declared,
-            stopped: stop.is_some_and(|stop| stop()),
+            stopped: stop.is_some_and(|stop| stop()) || refused.get().is_some(),
         };
         Ok(Answer { history, found })
     }

@@ -1,7 +1,7 @@
 //! Why there is no answer.
 
 use anomalist_format::ReadError;
-use anomalist_history::TooLarge;
+use anomalist_history::{TooLarge, inert};
 use anomalist_jepsen::datatypes::LowerError;
 use anomalist_level::Judgement;
 
@@ -13,7 +13,7 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Operations of a datatype of Jepsen's could not be made into transactions.
-    #[error("{file}: {source}")]
+    #[error("{}: {source}", inert(file))]
     Datatype {
         /// The file.
         file: String,
@@ -21,11 +21,11 @@ pub enum Error {
         source: LowerError,
     },
     /// The operations of a file are not transactions, and no read shows their data type.
-    #[error("{0}: these operations are not transactions, and no read shows their data type")]
+    #[error("{}: these operations are not transactions, and no read shows their data type", inert(.0))]
     Unrecognised(String),
     /// The file has one history per key of `jepsen.independent`:
     /// [`History::read_all`](crate::History::read_all) returns them.
-    #[error("{file}: {count} independent systems; read them one by one")]
+    #[error("{}: {count} independent systems; read them one by one", inert(file))]
     Several {
         /// The file.
         file: String,
@@ -33,7 +33,7 @@ pub enum Error {
         count: usize,
     },
     /// Jepsen's own binary format.
-    #[error("{0}: test.jepsen is Jepsen's own binary format, which is not read; use history.edn")]
+    #[error("{}: test.jepsen is Jepsen's own binary format, which is not read; use history.edn", inert(.0))]
     Binary(String),
     /// More of something than ids can number.
     #[error(transparent)]

@@ -42,7 +42,7 @@ pub fn write_violations(path: &Path, history: &History, found: &[(Mode, Findings
 }
 
 fn line(history: &History, mode: Mode, v: &Violation) -> Value {
-    let name = |t: TxnId| Value::from(history.txn_name(t));
+    let name = |t: TxnId| Value::from(history.raw_name(t));
     let mut fields = Map::new();
     let mut put = |field: &str, value: Value| drop(fields.insert(field.to_owned(), value));
     let event = if v.axiom == Axiom::Tie { "warning" } else { "violation" };
@@ -52,12 +52,12 @@ fn line(history: &History, mode: Mode, v: &Violation) -> Value {
     put("mode", json!(if mode == Mode::Si { "si" } else { "ser" }));
     put("transaction", name(v.txn));
     if let Some(key) = v.key {
-        put("key", json!(history.show_key(key).to_string()));
+        put("key", json!(history.show_key(key).raw().to_string()));
     }
     if let Some(read) = v.read {
         let op = OpId(history.op_range(v.txn).start as u32 + read);
         put("operation", json!(read));
-        put("observed", json!(history.show(history.op(op).value).to_string()));
+        put("observed", json!(history.show(history.op(op).value).raw().to_string()));
     }
     match v.axiom {
         Axiom::Ext | Axiom::Tie => put("expected_from", v.other.map_or(json!("initial"), name)),

@@ -4,6 +4,7 @@ use crate::destination::write_file;
 use crate::exit::Failure;
 use crate::secret::masked_argument;
 use anomalist::History;
+use anomalist_format::PathName;
 use anomalist_format::certificate::Fingerprint;
 use anomalist_level::Judgement;
 use serde_json::json;
@@ -35,7 +36,7 @@ fn bundle(history: &History, judgement: &Judgement, what: &str) -> Failure {
     let written = places.iter().find(|path| write_file(path, content.as_bytes()).is_ok());
     let kept = match written {
         Some(path) => {
-            format!("Everything needed to investigate, except the history, is in {}.", path.display())
+            format!("Everything needed to investigate, except the history, is in {}.", path.shown())
         }
         None => "It could not be written to a file.".to_owned(),
     };

@@ -6,17 +6,31 @@
 
 use crate::exit::Failure;
 use crate::values::{Compression, compression};
-use anomalist_format::{Format, HistoryWriter, Sink, WriteError};
+use anomalist_format::{Format, HistoryWriter, PathName, Sink, WriteError};
 use anomalist_history::History;
 use anomalist_report::Subject;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const BUFFER: usize = 1 << 18;
 const ZSTD_LEVEL: i32 = 3;
+
+/// Temporary names in use, for the handler that ends this process while a history is written.
+static BEGUN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn begun() -> MutexGuard<'static, Vec<PathBuf>> {
+    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what was begun and is not complete.
+pub fn remove_begun() {
+    for path in begun().drain(..) {
+        _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+    }
+}
 
 /// Writes one history.
 pub struct Destination {
@@ -40,7 +54,7 @@ impl Destination {
             Box::new(io::stdout())
         } else if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
             if path.is_dir() {
-                let message = format!("{}: is a folder, and {} is one file", path.display(), format.name());
+                let message = format!("{}: is a folder, and {} is one file", path.shown(), format.name());
                 return Err(Failure::input(message));
             }
             // A device or a named pipe: there is nothing to rename.
@@ -49,6 +63,7 @@ impl Destination {
             // Through a symbolic link, so that the link stays one.
             destination.path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             let temporary = beside(&destination.path);
+            begun().push(temporary.clone());
             let file = File::create(&temporary).map_err(io)?;
             destination.temporary = Some(temporary);
             Box::new(file)
@@ -71,10 +86,11 @@ impl Destination {
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         };
         if taken {
-            let message = format!("{}: exists and is not an empty folder", path.display());
+            let message = format!("{}: exists and is not an empty folder", path.shown());
             return Err(Failure::input(message));
         }
         let temporary = beside(path);
+        begun().push(temporary.clone());
         let writer = anomalist_format::writer(format, Sink::Directory(temporary.clone()), lossy)
             .map_err(|e| Failure::write(path, e));
         let mut destination =
@@ -102,6 +118,7 @@ impl Destination {
         }
         if let Some(temporary) = &self.temporary {
             fs::rename(temporary, &self.path).map_err(io)?;
+            begun().retain(|other| other != temporary);
             self.temporary = None;
         }
         Ok(())
@@ -117,6 +134,7 @@ impl Drop for Destination {
         // The writer first: it may hold files open.
         self.writer = None;
         if let Some(temporary) = self.temporary.take() {
+            begun().retain(|other| *other != temporary);
             // Whatever made us give up has been reported already.
             _ = if temporary.is_dir() { fs::remove_dir_all(temporary) } else { fs::remove_file(temporary) };
         }

@@ -1,6 +1,6 @@
 //! How a run ends: exit statuses, and failures on the way there.
 
-use anomalist_format::{Diagnostic, Hint, Place, ReadError, WriteError};
+use anomalist_format::{Diagnostic, Hint, PathName, Place, ReadError, WriteError};
 use anomalist_level::Why;
 use anomalist_report::reason;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure::ClosedPipe;
         }
-        Failure::input(format_args!("{}: {error}", path.display()))
+        Failure::input(format_args!("{}: {error}", path.shown()))
     }
 
     /// The exit status it means.
@@ -189,9 +189,9 @@ impl Failure {
             WriteError::Io(error) => Failure::io(path, error),
             WriteError::Loss { .. } => Failure::input(format_args!(
                 "{}: {error}\n  help: --lossy writes what can be expressed",
-                path.display()
+                path.shown()
             )),
-            other => Failure::input(format_args!("{}: {other}", path.display())),
+            other => Failure::input(format_args!("{}: {other}", path.shown())),
         }
     }
 }

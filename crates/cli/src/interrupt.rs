@@ -1,16 +1,31 @@
 //! Ctrl-C: the first asks for the end and lets what is known be printed, the second ends at once.
+//!
+//! A command that has nothing to show before its end says so ([`end_soon`]): then the first ends it within
+//! a second, also while it waits for input or in a step that does not poll.
 
 use crate::exit::Exit;
+use crate::{destination, terminal};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// The command has nothing to show before its end.
+static SOON: AtomicBool = AtomicBool::new(false);
+/// How long such a command may take to end by itself, which removes what it has begun to write.
+const GRACE: Duration = Duration::from_millis(700);
 
 /// Starts listening. Without it (a second handler, an odd system) Ctrl-C simply ends the process.
 pub fn listen() {
     let handler = || {
         if INTERRUPTED.swap(true, Relaxed) {
-            anomalist_client::remains::remove_all();
-            std::process::exit(Exit::Undecided as i32);
+            end();
+        } else if SOON.load(Relaxed) {
+            thread::spawn(|| {
+                thread::sleep(GRACE);
+                terminal::tell("interrupted");
+                end();
+            });
         }
     };
     _ = ctrlc::set_handler(handler);
@@ -19,6 +34,18 @@ pub fn listen() {
 /// Asks for the end, as the first Ctrl-C does.
 pub fn request() {
     INTERRUPTED.store(true, Relaxed);
+}
+
+fn end() -> ! {
+    anomalist_client::remains::remove_all();
+    destination::remove_begun();
+    std::process::exit(Exit::Undecided as i32);
+}
+
+/// Says whether Ctrl-C may end the process although the command has not ended by itself; returns what was
+/// said before.
+pub fn end_soon(soon: bool) -> bool {
+    SOON.swap(soon, Relaxed)
 }
 
 /// Whether the user has asked for the end; forgets it. For a command that ends one thing and goes on with

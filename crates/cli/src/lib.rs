@@ -107,6 +107,12 @@ fn wants_json() -> bool {
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     let global = &cli.global;
+    if matches!(
+        cli.command,
+        Command::Verify(_) | Command::Stats(_) | Command::Convert(_) | Command::Lint(_) | Command::Elle(_)
+    ) {
+        interrupt::end_soon(true);
+    }
     match &cli.command {
         Command::Check(flags) => commands::check::run(flags, global),
         Command::Shrink(flags) => commands::shrink::run(flags, global),

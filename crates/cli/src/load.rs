@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{interrupt, memory, terminal};
 use anomalist::of_run;
-use anomalist_format::{Diagnostic, Format, ReadOptions};
+use anomalist_format::{Diagnostic, Format, PathName, ReadOptions};
 use anomalist_history::{Events, History};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -28,7 +28,10 @@ pub fn read(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Read, Fai
     let read = |options: &ReadOptions<'_>| -> Result<_, Failure> {
         Ok(anomalist_format::read(anomalist::open(path)?, options)?)
     };
-    let loaded = with_progress(path, flags, global, &|| false, read)?;
+    let before = interrupt::end_soon(true);
+    let loaded = with_progress(path, flags, global, &|| false, read);
+    interrupt::end_soon(before);
+    let loaded = loaded?;
     warn(global, &loaded.warnings);
     Ok(Read { path: path.display().to_string(), history: loaded.history, format: loaded.format })
 }
@@ -38,7 +41,10 @@ pub fn events(path: &Path, flags: &ReadFlags, global: &Global) -> Result<Events,
     let read = |options: &ReadOptions<'_>| -> Result<_, Failure> {
         Ok(anomalist_format::read_events(anomalist::open(path)?, options)?)
     };
-    let loaded = with_progress(path, flags, global, &|| false, read)?;
+    let before = interrupt::end_soon(true);
+    let loaded = with_progress(path, flags, global, &|| false, read);
+    interrupt::end_soon(before);
+    let loaded = loaded?;
     warn(global, &loaded.warnings);
     Ok(loaded.events)
 }
@@ -70,7 +76,7 @@ where
     Failure: From<E>,
 {
     let size = std::fs::metadata(of_run(path)).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
-    let bar = Progress::bytes(global, &format!("reading {}", path.display()), size);
+    let bar = Progress::bytes(global, &format!("reading {}", path.shown()), size);
     memory::set_limit(flags.limits.memory);
     let consumed = AtomicU64::new(0);
     let progress = |bytes| {
@@ -89,7 +95,7 @@ where
     match read(&options).map_err(Failure::from) {
         Err(Failure::Interrupted) if memory::is_exceeded() => {
             let why = memory::of_reading(size, consumed.load(Relaxed));
-            Err(Failure::Memory(path.display().to_string(), why))
+            Err(Failure::Memory(path.shown(), why))
         }
         result => result,
     }

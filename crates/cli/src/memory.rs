@@ -21,6 +21,9 @@ static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 /// The limit in bytes.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 
+/// What was held when the limit was first exceeded; 0: it was not. What gave up may have freed it since.
+static OVER: AtomicU64 = AtomicU64::new(0);
+
 /// The share of what there is that a command may use, in percent.
 const SHARE: u64 = 80;
 
@@ -28,6 +31,7 @@ const SHARE: u64 = 80;
 pub fn set_limit(asked: Option<usize>) {
     let limit = asked.map(|bytes| bytes as u64).or_else(|| Some(of_machine()? / 100 * SHARE));
     LIMIT.store(limit.unwrap_or(u64::MAX), Relaxed);
+    OVER.store(0, Relaxed);
 }
 
 /// Bytes that are allocated.
@@ -35,13 +39,20 @@ fn held() -> u64 {
     HEAP.allocated() as u64
 }
 
-/// True if more than the limit is allocated.
+/// True if more than the limit is allocated, or was since it was set.
 pub fn is_exceeded() -> bool {
-    held() > LIMIT.load(Relaxed)
+    let held = held();
+    if held > LIMIT.load(Relaxed) {
+        OVER.fetch_max(held, Relaxed);
+    }
+    OVER.load(Relaxed) > 0
 }
 
 /// Whether so many bytes more may be allocated; if not, what would be needed.
 pub fn ask(bytes: u64) -> Result<(), Why> {
+    if is_exceeded() {
+        return Err(Why::Memory { needed: OVER.load(Relaxed), limit: LIMIT.load(Relaxed) });
+    }
     let needed = held().saturating_add(bytes);
     let limit = LIMIT.load(Relaxed);
     if needed <= limit { Ok(()) } else { Err(Why::Memory { needed, limit }) }
@@ -49,7 +60,7 @@ pub fn ask(bytes: u64) -> Result<(), Why> {
 
 /// What reading to the end would take, if it goes on as so far: of `size` bytes, `consumed` were read.
 pub fn of_reading(size: Option<u64>, consumed: u64) -> Why {
-    let (held, limit) = (held(), LIMIT.load(Relaxed));
+    let (held, limit) = (OVER.load(Relaxed).max(held()), LIMIT.load(Relaxed));
     let whole = size.filter(|&size| size > consumed && consumed > 0);
     let needed = whole.map_or(held, |size| (held as f64 * (size as f64 / consumed as f64)) as u64);
     Why::Memory { needed: needed.max(held), limit }

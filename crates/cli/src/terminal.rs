@@ -3,6 +3,7 @@
 use crate::cli::Global;
 use crate::exit::Failure;
 use anomalist_report::{Hints, Style};
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -50,6 +51,28 @@ fn is_utf8() -> bool {
     cfg!(windows) || locale.contains("utf-8") || locale.contains("utf8")
 }
 
+/// A text with nothing in it that commands a terminal but colours, and those only where there is one. What
+/// comes from inputs is inert where it becomes part of a sentence, which is where line feeds are seen; this
+/// is for what was forgotten there.
+fn inert_lines(text: &str, colours: bool) -> Cow<'_, str> {
+    if !colours || !text.contains('\x1b') {
+        return anomalist_history::inert_lines(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for (i, part) in text.split('\x1b').enumerate() {
+        let end =
+            part.strip_prefix('[').and_then(|rest| rest.find(|c: char| !c.is_ascii_digit() && c != ';'));
+        let is_colour = end.is_some_and(|end| part[1 + end..].starts_with('m'));
+        match (i, is_colour) {
+            (0, _) => {}
+            (_, true) => out.push('\x1b'),
+            (_, false) => out.push_str("\\u001b"),
+        }
+        out.push_str(&anomalist_history::inert_lines(part));
+    }
+    Cow::Owned(out)
+}
+
 /// Set once standard output is a pipe that its reader has closed.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -57,6 +80,7 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 /// enough, but the command goes on, because files that were asked for and the exit status do not depend on
 /// it.
 pub fn print(text: &str) -> Result<(), Failure> {
+    let text = &*inert_lines(text, io::stdout().is_terminal());
     let mut out = io::stdout().lock();
     let newline: &[u8] = if text.ends_with('\n') || text.is_empty() { b"" } else { b"\n" };
     let written =
@@ -77,6 +101,7 @@ pub fn is_closed() -> bool {
 
 /// Writes a message to standard error; if that is closed, the message is lost.
 pub fn tell(message: &str) {
+    let message = inert_lines(message, io::stderr().is_terminal());
     let mut err = io::stderr().lock();
     _ = writeln!(err, "{message}");
 }

@@ -1,5 +1,6 @@
 //! What is wrong with an input, said the way a compiler would: where, what was expected, what was found.
 
+use anomalist_history::{inert, is_active};
 use std::fmt;
 
 /// How bad it is.
@@ -106,22 +107,22 @@ impl fmt::Display for Diagnostic {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{severity}: {}", self.file)?;
+        write!(f, "{severity}: {}", inert(&self.file))?;
         match self.place {
             Place::File => {}
             Place::Line { line, column } => write!(f, ":{line}:{column}")?,
             Place::Byte(byte) => write!(f, ": byte {byte}")?,
         }
-        write!(f, ": {}", self.message)?;
+        write!(f, ": {}", inert(&self.message))?;
         if let (Some(snippet), Place::Line { line, column }) = (&self.snippet, self.place) {
             let number = line.to_string();
             let (shown, caret) = cut(snippet, column as usize - 1);
             write!(f, "\n  {number} | {shown}\n  {:width$} | {:caret$}^", "", "", width = number.len())?;
             if let Some(help) = &self.help {
-                write!(f, " {help}")?;
+                write!(f, " {}", inert(help))?;
             }
         } else if let Some(help) = &self.help {
-            write!(f, "\n  help: {help}")?;
+            write!(f, "\n  help: {}", inert(help))?;
         }
         Ok(())
     }
@@ -143,7 +144,7 @@ fn cut(line: &str, offset: usize) -> (String, usize) {
     if after.len() > SNIPPET_REACH {
         shown.push('…');
     }
-    (shown.chars().map(|c| if c.is_control() { '·' } else { c }).collect(), caret)
+    (shown.chars().map(|c| if is_active(c) { '·' } else { c }).collect(), caret)
 }
 
 #[cfg(test)]

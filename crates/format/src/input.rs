@@ -8,6 +8,9 @@
 //! An input may be hostile: an archive that expands without end, a device, a file that changes while it is
 //! read. Each is an error that says where, in bounded memory: [`Reader::fill`] counts.
 
+mod streams;
+
+use self::streams::{Changed, Counting, Failing, Unchanged};
 use crate::{Diagnostic, Hint, MAX_SIZE, Place, ReadError, ReadOptions};
 use std::cmp::Ordering;
 use std::fs::File;
@@ -15,7 +18,6 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::SystemTime;
 
 /// How much of an input [`Input::peek`] shows.
 const PEEK: usize = 64 << 10;
@@ -53,62 +55,6 @@ struct Stream {
     consumed: Arc<AtomicU64>,
 }
 
-/// Counts what passes through it.
-struct Counting<R> {
-    inner: R,
-    count: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counting<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        self.count.fetch_add(n as u64, Relaxed);
-        Ok(n)
-    }
-}
-
-/// A file that must stay as it was when it was opened.
-struct Unchanged {
-    file: File,
-    size: u64,
-    modified: Option<SystemTime>,
-    read: u64,
-}
-
-impl Unchanged {
-    /// Pipes and devices have no size to compare with.
-    fn new(file: File) -> std::io::Result<Box<dyn Read + Send>> {
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Ok(Box::new(file));
-        }
-        let (size, modified) = (metadata.len(), metadata.modified().ok());
-        Ok(Box::new(Unchanged { file, size, modified, read: 0 }))
-    }
-}
-
-impl Read for Unchanged {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.read(buffer)?;
-        self.read += n as u64;
-        // Files of /proc and the like say that they are empty.
-        if n == 0 && !buffer.is_empty() && self.size > 0 {
-            let now = self.file.metadata()?;
-            if now.len() != self.size || now.modified().ok() != self.modified || self.read != self.size {
-                return Err(std::io::Error::other(Changed { at: self.read }));
-            }
-        }
-        Ok(n)
-    }
-}
-
-/// A file was written to, or cut, while it was read.
-#[derive(Debug, thiserror::Error)]
-#[error("the file changed while it was read")]
-struct Changed {
-    at: u64,
-}
-
 impl Input {
     /// Opens a file or a folder; `-` is standard input.
     pub fn open(path: &Path) -> Result<Input, ReadError> {
@@ -121,13 +67,13 @@ impl Input {
             return Ok(Input { name, source: Source::Folder(path.to_owned()) });
         }
         let file = File::open(path).map_err(io)?;
-        Input::from_reader(&name, Unchanged::new(file).map_err(io)?)
+        Input::from_reader(&name, Unchanged::watch(file).map_err(io)?)
     }
 
     /// Opens a log.
     fn opened(self) -> Result<Input, ReadError> {
         let Source::Log(path, consumed) = &self.source else { return Ok(self) };
-        let stream = File::open(path).and_then(Unchanged::new).and_then(|file| Stream::new(file, consumed));
+        let stream = File::open(path).and_then(Unchanged::watch).and_then(|file| Stream::new(file, consumed));
         match stream {
             Ok(stream) => Ok(Input { name: self.name, source: Source::Stream(stream) }),
             Err(source) => Err(ReadError::Io { file: self.name, source }),
@@ -303,15 +249,6 @@ impl Stream {
     }
 }
 
-/// A reader that fails once.
-struct Failing(Option<std::io::Error>);
-
-impl Read for Failing {
-    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-        self.0.take().map_or(Ok(0), Err)
-    }
-}
-
 /// The bytes of an [`Input`], one after another.
 pub(crate) struct Reader {
     name: String,
@@ -463,6 +400,32 @@ mod tests {
             assert_eq!(input.peek().unwrap(), &text[..PEEK]);
             assert_eq!(input.into_bytes(&ReadOptions::default()).unwrap().0, text);
         }
+    }
+
+    /// Blanks, which archives reduce a thousandfold and more.
+    #[test]
+    fn an_archive_that_expands_without_end_is_refused() {
+        let mut packed = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        for _ in 0..300 {
+            packed.write_all(&[b' '; 1 << 20]).unwrap();
+        }
+        let packed = packed.finish().unwrap();
+        let read = |max_size| {
+            let options = ReadOptions { max_size, ..ReadOptions::default() };
+            let mut reader = Input::from_bytes("x.zst", packed.clone()).into_reader(&options).unwrap();
+            let mut buffer = vec![0; 1 << 20];
+            loop {
+                match reader.fill(&mut buffer) {
+                    Ok(0) => return None,
+                    Ok(_) => {}
+                    Err(error) => return Some(error.to_string()),
+                }
+            }
+        };
+        assert!(read(None).unwrap().contains("expand to more than"));
+        assert_eq!(read(Some(400 << 20)), None);
+        let small = read(Some(1000)).unwrap();
+        assert!(small.contains("byte 1000: the input has more than 1000 bytes"), "{small}");
     }
 
     #[test]

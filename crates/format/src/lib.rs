@@ -38,8 +38,9 @@ pub use input::Input;
 pub use stream::{StreamError, StreamFault, StreamReader};
 pub use write::{HistoryWriter, Sink, recorder, writer};
 
-use anomalist_history::{History, TooLarge};
+use anomalist_history::{History, TooLarge, inert};
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 /// A history format, by the name users give it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -64,6 +65,18 @@ pub enum Format {
     Timekiller,
     /// Anomalist's own JSON lines, which can express everything in the model.
     Anomalist,
+}
+
+/// A path as text that can be shown.
+pub trait PathName {
+    /// The path, [inert](anomalist_history::inert).
+    fn shown(&self) -> String;
+}
+
+impl PathName for Path {
+    fn shown(&self) -> String {
+        inert(&self.display().to_string()).into_owned()
+    }
 }
 
 /// How to read.
@@ -120,7 +133,7 @@ pub struct Loaded {
 #[non_exhaustive]
 pub enum ReadError {
     /// The file could not be opened or read.
-    #[error("{file}: {source}")]
+    #[error("{}: {source}", inert(file))]
     Io {
         /// The file as the user named it.
         file: String,
@@ -131,7 +144,7 @@ pub enum ReadError {
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Malformed(Vec<Diagnostic>),
     /// More of something than ids can number.
-    #[error("{file}: {source}")]
+    #[error("{}: {source}", inert(file))]
     TooLarge {
         /// The file as the user named it.
         file: String,

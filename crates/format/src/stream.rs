@@ -11,7 +11,7 @@ use crate::load::recorded::{Recorded, send_initial};
 use crate::text::fault::Fault;
 use crate::text::json::Json;
 use crate::timekiller;
-use anomalist_history::{TransactionSink, Untimed};
+use anomalist_history::{TransactionSink, Untimed, inert};
 
 /// Parses texts of transactions; keeps its memory from one to the next.
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub enum StreamError {
 
 /// What is wrong with a text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{message}{}", .help.map(|help| format!(" ({help})")).unwrap_or_default())]
+#[error("{}{}", inert(message), .help.map(|help| format!(" ({help})")).unwrap_or_default())]
 pub struct StreamFault {
     /// Byte offset in the text.
     pub at: usize,

@@ -1,6 +1,7 @@
 //! The history itself: columns indexed by dense ids.
 
 use crate::ids::{KeyId, OpId, SessionId, TxnId};
+use crate::inert::inert;
 use crate::operation::{Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::value::{AtomId, AtomKind, Atoms, Lists, Value, View};
@@ -375,7 +376,7 @@ impl History {
     /// A value as people write it. Integers and nil are the same in all formats; text is quoted only where
     /// needed.
     pub fn show(&self, value: Value) -> Show<'_> {
-        Show { history: self, value }
+        Show { history: self, value, raw: false }
     }
 
     /// A key as people write it.
@@ -385,13 +386,18 @@ impl History {
 
     /// A transaction's name: as in the input, or session and position (`3:17` is the 17th of session 3).
     pub fn txn_name(&self, t: TxnId) -> String {
+        inert(&self.raw_name(t)).into_owned()
+    }
+
+    /// The same with every character as it is: for programs and for comparing, not for people.
+    pub fn raw_name(&self, t: TxnId) -> String {
         match self.txn_label(t) {
-            Some(label) => self.show(label).to_string(),
+            Some(label) => self.show(label).raw().to_string(),
             None => {
                 let s = self.session_of(t);
                 let in_session = t.0 - self.session_start[s.index()] + 1;
                 let rank = self.rank.get(t.index()).copied().unwrap_or(in_session);
-                format!("{}:{rank}", self.show(self.session_label(s)))
+                format!("{}:{rank}", self.show(self.session_label(s)).raw())
             }
         }
     }
@@ -411,10 +417,18 @@ impl History {
     }
 }
 
-/// Displays a [`Value`] with the names of its history.
+/// Displays a [`Value`] with the names of its history, [inert](crate::inert).
 pub struct Show<'a> {
     history: &'a History,
     value: Value,
+    raw: bool,
+}
+
+impl Show<'_> {
+    /// The same with every character as it is: for programs and for comparing, not for people.
+    pub fn raw(self) -> Self {
+        Show { raw: true, ..self }
+    }
 }
 
 impl fmt::Display for Show<'_> {
@@ -423,17 +437,20 @@ impl fmt::Display for Show<'_> {
             View::Nil => f.write_str("nil"),
             View::Unknown => f.write_str("?"),
             View::Int(i) => write!(f, "{i}"),
-            View::Atom(id) => match self.history.atom(id) {
-                (AtomKind::Keyword, text) => write!(f, ":{text}"),
-                (_, text) => f.write_str(text),
-            },
+            View::Atom(id) => {
+                let (kind, text) = self.history.atom(id);
+                if kind == AtomKind::Keyword {
+                    f.write_str(":")?;
+                }
+                if self.raw { f.write_str(text) } else { f.write_str(&inert(text)) }
+            }
             View::List(id) => {
                 f.write_str("[")?;
                 for (i, &element) in self.history.lists.get(id).iter().enumerate() {
                     if i > 0 {
                         f.write_str(" ")?;
                     }
-                    write!(f, "{}", self.history.show(element))?;
+                    Show { value: element, ..*self }.fmt(f)?;
                 }
                 f.write_str("]")
             }

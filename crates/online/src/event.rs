@@ -1,6 +1,7 @@
 //! What the checker reports.
 
 use crate::{Key128, Origin};
+use anomalist_history::inert;
 use anomalist_timestamp::{Axiom, Identity};
 
 /// A name or a value as people write it. Nearly all are numbers, which need no memory of their own: a
@@ -20,7 +21,7 @@ impl std::fmt::Display for Shown {
         match self {
             Shown::Nil => f.write_str("nil"),
             Shown::Int(value) => value.fmt(f),
-            Shown::Text(text) => f.write_str(text),
+            Shown::Text(text) => f.write_str(&inert(text)),
         }
     }
 }

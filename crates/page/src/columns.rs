@@ -74,7 +74,7 @@ fn initial(history: &History) -> Json {
         Some(value) => match value.view() {
             View::Int(n) => json!(n),
             View::Nil => Json::Null,
-            _ => json!(history.show(value).to_string()),
+            _ => json!(history.show(value).raw().to_string()),
         },
     }
 }
@@ -85,7 +85,7 @@ fn lanes(history: &History) -> (Vec<u64>, Vec<String>) {
     let lane = |s: SessionId| {
         let at = names.len() as u64;
         if history.issued(s).next().is_some() {
-            names.push(history.show(history.session_label(s)).to_string());
+            names.push(history.show(history.session_label(s)).raw().to_string());
         }
         at
     };
@@ -133,7 +133,7 @@ fn names(history: &History) -> (&'static str, Column) {
         Some(View::Int(n)) if n.unsigned_abs() < LIMIT / 4 => Some(n),
         _ => None,
     };
-    let place = |t: TxnId| history.txn_name(t).rsplit(':').next().and_then(|n| n.parse::<i64>().ok());
+    let place = |t: TxnId| history.raw_name(t).rsplit(':').next().and_then(|n| n.parse::<i64>().ok());
     let mut last = 0;
     let mut differences = |known: &dyn Fn(TxnId) -> Option<i64>| {
         per_txn(history, |t, c| {
@@ -147,7 +147,7 @@ fn names(history: &History) -> (&'static str, Column) {
     } else if history.txns().all(|t| number(t).is_some()) {
         ("numbers", differences(&number))
     } else {
-        ("texts", per_txn(history, |t, c| c.push_text(&history.txn_name(t))))
+        ("texts", per_txn(history, |t, c| c.push_text(&history.raw_name(t))))
     }
 }
 
@@ -277,7 +277,7 @@ impl<'h> Keys<'h> {
     }
 
     fn text(&self, value: Value, column: &mut Column) {
-        let text = self.history.show(value).to_string();
+        let text = self.history.show(value).raw().to_string();
         column.push((text.len() as u64) << 3 | tag::TEXT);
         column.bytes.extend_from_slice(text.as_bytes());
     }

@@ -124,7 +124,7 @@ fn places(history: &History, result: &Value) -> BTreeMap<String, u32> {
         return places;
     }
     for t in history.txns() {
-        let name = history.txn_name(t);
+        let name = history.raw_name(t);
         let Some(line) = wanted.get(name.as_str()) else { continue };
         let exact = line.is_none() || *line == history.line(t).map(u64::from);
         if exact || !places.contains_key(&name) {

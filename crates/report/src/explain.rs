@@ -6,7 +6,6 @@
 //! reported in `direct.rs`.
 
 use crate::direct;
-use crate::escape::terminal as clean;
 use crate::refuted;
 use crate::versions;
 use crate::witness_view::WitnessView;
@@ -44,7 +43,7 @@ pub fn explain(history: &History, anomaly: &Anomaly) -> String {
             .txns
             .iter()
             .map(|&t| {
-                let (name, rest) = (clean(&history.txn_name(t)), view.particulars(t).join(", "));
+                let (name, rest) = (history.txn_name(t), view.particulars(t).join(", "));
                 let rest = if rest.is_empty() { rest } else { format!(" ({rest})") };
                 format!("{} = {name}{rest}", view.name(t))
             })

@@ -94,7 +94,7 @@ fn mixed(history: &History, mixed: &Mixed) -> Doc {
     if let Verdict::Unknown(why) = &mixed.verdict {
         fields.extend(unknown(why));
     }
-    let names: Vec<String> = mixed.transactions.iter().map(|&t| history.txn_name(t)).collect();
+    let names: Vec<String> = mixed.transactions.iter().map(|&t| history.raw_name(t)).collect();
     fields.push(("transactions", Doc::texts(&names)));
     if let Some(why) = crate::text::mixed_explanation(history, mixed) {
         fields.push(("explanation", Doc::text(why)));

@@ -8,7 +8,7 @@
 
 use crate::explain::fact;
 use crate::layout::listed;
-use crate::witness_view::{WitnessView, clean};
+use crate::witness_view::WitnessView;
 use anomalist_history::{History, OpId, OpKind, Outcome, TxnId};
 use anomalist_level::{
     AnomalyKind, Choice, Edge, Evidence, Family, Level, Literal, Node, Point, Reason, Refutation, Relation,
@@ -238,7 +238,7 @@ impl Teller<'_> {
     }
 
     fn key(&self, op: OpId) -> String {
-        clean(&self.history.show_key(self.history.op(op).key).to_string())
+        self.history.show_key(self.history.op(op).key).to_string()
     }
 
     fn value(&self, op: OpId) -> String {

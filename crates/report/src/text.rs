@@ -164,7 +164,7 @@ fn heading(subject: &Subject<'_>, style: &Style) -> String {
     // Painted after wrapping, so that colours don't count as columns.
     let path = crate::escape::terminal(&facts.path);
     let set = wrap("", 2, style.columns(), &format!("{path}: {line}"));
-    match set.strip_prefix(path.as_str()) {
+    match set.strip_prefix(&*path) {
         Some(rest) => format!("{}{rest}", style.paint(Tone::Strong, &path)),
         None => set,
     }

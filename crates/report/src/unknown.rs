@@ -117,7 +117,7 @@ fn beyond(needed: u64, limit: u64, hints: Hints) -> String {
 ///
 /// ```
 /// use anomalist_report::bytes;
-/// assert_eq!((bytes(900), bytes(64_000_000), bytes(1_500_000_000)), ("900 bytes".into(), "64 MB".into(), "1.5 GB".into()));
+/// assert_eq!([bytes(900), bytes(64_000_000), bytes(1_500_000_000)], ["900 bytes", "64 MB", "1.5 GB"]);
 /// ```
 pub fn bytes(count: u64) -> String {
     match count {

@@ -120,7 +120,7 @@ fn transaction(view: &WitnessView<'_>, arrows: &[Arrow], t: TxnId) -> Doc {
     let history = view.history;
     let session = history.session_label(history.session_of(t));
     let mut fields = vec![
-        ("name", history.txn_name(t).into()),
+        ("name", history.raw_name(t).into()),
         ("alias", view.name(t).into()),
         ("session", typed(history, session)),
     ];
@@ -203,7 +203,7 @@ fn typed(history: &History, value: Value) -> Doc {
 fn node(history: &History, node: Node) -> Doc {
     match node {
         Node::Initial => "initial".into(),
-        Node::Txn(t) => history.txn_name(t).into(),
+        Node::Txn(t) => history.raw_name(t).into(),
     }
 }
 

@@ -80,7 +80,9 @@ pub(crate) fn decide<'a>(
     let mut model = Model::new(facts, rules);
     poll()?;
     let hint = if options.no_guess { None } else { guess::hint(&model) };
-    let chains = if options.no_saturation { None } else { Chains::new(&model) };
+    // Two tables of a number per event and chain; without the memory for them the search does without.
+    let fits = |chains: &Chains| budget.allows(8 * u64::from(model.nodes) * chains.count as u64);
+    let chains = if options.no_saturation { None } else { Chains::new(&model).filter(fits) };
     // Without hints the guess is worth little, and on hot keys a search alone leads nowhere.
     let mut saturated = chains.is_none();
     let hot = has_hot_keys(facts);

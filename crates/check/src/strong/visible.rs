@@ -307,15 +307,35 @@ impl<'v, 'a, D: Decided> Clocks<'v, 'a, D> {
         let sessions = facts.history.session_count();
         Clocks {
             versions: view.model.rules.family == Family::Parallel,
-            clocks: Rows::new(sessions, facts.history.txn_count()),
+            clocks: Rows::new(sessions, 0),
             last: vec![None; facts.history.key_count()],
             before: vec![None; facts.write_count()],
             view,
         }
     }
 
-    fn run(mut self, order: &[TxnId]) {
+    /// True if some read did not return the last version before it: nothing else can have overlooked a
+    /// writer.
+    fn is_doubtful(&mut self, order: &[TxnId]) -> bool {
         let facts = self.view.facts;
+        let doubtful = order.iter().any(|&t| {
+            let stale = |read: usize| self.last[facts.reads[read].key.index()] != self.view.source(read);
+            let doubtful = self.view.reads(t).any(stale);
+            for write in facts.writes_of(t) {
+                self.last[facts.key_of(write).index()] = Some(t);
+            }
+            doubtful
+        });
+        self.last.fill(None);
+        doubtful
+    }
+
+    fn run(mut self, order: &[TxnId]) {
+        if !self.is_doubtful(order) {
+            return;
+        }
+        let facts = self.view.facts;
+        self.clocks = Rows::new(facts.history.session_count(), facts.history.txn_count());
         for &t in order {
             for write in facts.writes_of(t) {
                 let key = facts.key_of(write).index();

@@ -116,8 +116,8 @@ impl<'a> JudgementBuilder<'a> {
         }
     }
 
-    /// Notes whether an order satisfies a level that another level was decided by. It decides nothing else, as
-    /// there is no proof.
+    /// Notes whether an order satisfies a level that another level was decided by. There is no proof, so it
+    /// decides nothing else.
     pub fn beside(&mut self, level: Level, ordered: bool) {
         self.beside.push((level, ordered));
     }

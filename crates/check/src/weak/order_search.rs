@@ -8,7 +8,9 @@ use super::order::{self, Causality, Condensation};
 use super::plume::{self, SeenByOtherKeys};
 use super::required::{self, Required, RequiredEdge};
 use super::sessions::{Guarantee, SessionSeen};
-use super::simulate::{CausallySeen, CyclicallySeen, DirectlySeen, Visibility, unmet_constraints};
+use super::simulate::{
+    CausallySeen, CyclicallySeen, DirectlySeen, Visibility, reads_the_latest, unmet_constraints,
+};
 use super::taps::LevelGraph;
 use crate::view::{CommittedView, VersionEdge};
 use crate::{Budget, OutOfBudget};
@@ -195,6 +197,10 @@ impl<'a, 'b> OrderSearch<'a, 'b> {
             Rule::Level(Weak::ReadAtomic) => self.simulate(condensation, &mut DirectlySeen::new(view, true)),
             // Once there is a cycle the history is broken, and filing what was found will need all clocks
             // anyway.
+            // Clocks cost more than looking whether they are needed.
+            Rule::Level(Weak::Causal) if condensation.is_order() && reads_the_latest(&view, condensation) => {
+                Ok(Required::default())
+            }
             Rule::Level(Weak::Causal) if condensation.is_order() => {
                 let chains = self.chains.get_or_init(|| Chains::new(&view));
                 self.simulate(condensation, &mut CausallySeen::new(view, chains))

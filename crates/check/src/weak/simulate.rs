@@ -60,6 +60,17 @@ pub(crate) fn unmet_constraints(
     Ok(simulation.unmet)
 }
 
+/// True if every read returns the last version before it in the order: then nothing that is visible comes
+/// after the source, whatever is visible. Ends at the first read that does not.
+pub(crate) fn reads_the_latest(view: &CommittedView<'_>, condensation: &Condensation) -> bool {
+    let mut last = vec![NONE; view.history.key_count()];
+    condensation.txns.iter().all(|&t| {
+        let latest = view.reads(t).all(|read| last[read.key.index()] == read.from.map_or(NONE, |w| w.0));
+        view.written(t).for_each(|key| last[key.index()] = t.0);
+        latest
+    })
+}
+
 /// Per key, the writers so far, latest first.
 struct Versions {
     last: Vec<u32>,

@@ -4,7 +4,7 @@ use crate::cli::{Global, Limits, ReadFlags};
 use crate::destination::Destination;
 use crate::exit::{Exit, Failure};
 use crate::{load, values};
-use anomalist_format::Format;
+use anomalist_format::{Format, PathName};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ fn unknown_target(output: &Path) -> Failure {
     let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
     Failure::input(format_args!(
         "cannot tell from the name {:?} which format to write\n  help: add --to and one of {}",
-        output.display().to_string(),
+        output.shown(),
         names.join(", ")
     ))
 }

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::load::{self, Read};
 use crate::terminal;
 use anomalist_check::lint::{Finding, Severity, lint};
-use anomalist_history::Indexed;
+use anomalist_history::{Indexed, inert};
 use anomalist_report::printable;
 use clap::Args;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn document(loaded: &Read, findings: &[Finding]) -> Value {
             "code": f.code,
             "count": f.count,
             "message": f.message,
-            "transaction": f.example.map(|t| loaded.history.txn_name(t)),
+            "transaction": f.example.map(|t| loaded.history.raw_name(t)),
             "line": f.example.and_then(|t| loaded.history.line(t)),
             "advice": f.advice,
         })
@@ -71,7 +71,11 @@ fn text(loaded: &Read, findings: &[Finding], warnings: usize, width: usize) -> S
     }
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     let notes = findings.len() - warnings;
-    out +=
-        &format!("{}: {warnings} warning{}, {notes} note{}\n", loaded.path, plural(warnings), plural(notes));
+    out += &format!(
+        "{}: {warnings} warning{}, {notes} note{}\n",
+        inert(&loaded.path),
+        plural(warnings),
+        plural(notes)
+    );
     out
 }

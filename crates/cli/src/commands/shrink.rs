@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::{interrupt, load, memory, terminal, values};
 use anomalist_check::Budget;
 use anomalist_check::shrink::{Goal, NothingToShrink, Promise, Shrunk, shrink};
-use anomalist_format::Format;
+use anomalist_format::{Format, PathName};
 use anomalist_history::History;
 use anomalist_level::{AnomalyKind, Level, Verdict};
 use anomalist_report::{printable, reason};
@@ -58,7 +58,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let goal = Goal { violates, anomaly: flags.anomaly };
     let load::Read { history, format, .. } = load::read(&flags.history, &flags.read, global)?;
     let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("shrinking {}", flags.history.display()));
+    let bar = Progress::spinner(global, &format!("shrinking {}", flags.history.shown()));
     let spent = || {
         bar.pulse();
         interrupt::is_requested() || memory::is_exceeded() || since.elapsed() >= flags.timeout
@@ -73,7 +73,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
                 _ => None,
             };
             let why = open.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            terminal::tell(&format!("{}: {violates}: {nothing}{why}", flags.history.display()));
+            terminal::tell(&format!("{}: {violates}: {nothing}{why}", flags.history.shown()));
             return Ok(if open.is_some() { Exit::Undecided } else { Exit::Violated });
         }
     };

@@ -5,7 +5,7 @@ use crate::exit::{Exit, Failure};
 use crate::load::{self, Read};
 use crate::terminal;
 use anomalist_check::stats::{Spread, Stats, stats};
-use anomalist_history::Indexed;
+use anomalist_history::{Indexed, inert};
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -129,7 +129,7 @@ fn text(loaded: &Read, s: &Stats) -> String {
         ("real-time intervals", yes(s.realtime)),
     ];
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut out = format!("{}\n", loaded.path);
+    let mut out = format!("{}\n", inert(&loaded.path));
     for (name, value) in rows {
         _ = writeln!(out, "  {name:width$}  {value}");
     }

@@ -3,6 +3,7 @@
 use crate::cli::{Global, ReadFlags};
 use crate::exit::{Exit, Failure};
 use crate::{load, terminal};
+use anomalist_format::PathName;
 use anomalist_format::certificate::{self, CertificateError};
 use anomalist_level::{Definitions, Judgement, Verdict};
 use anomalist_verify::Verifier;
@@ -60,7 +61,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
                 }
                 _ => "",
             };
-            return Err(Failure::input(format_args!("{}: {error}{help}", flags.certificate.display())));
+            return Err(Failure::input(format_args!("{}: {error}{help}", flags.certificate.shown())));
         }
     };
     let is_empty = flaw.is_none() && judgement.levels.is_empty() && judgement.mixed.is_none();

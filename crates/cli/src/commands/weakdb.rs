@@ -4,7 +4,7 @@ use crate::cli::Global;
 use crate::destination::{Destination, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal, values};
-use anomalist_format::Format;
+use anomalist_format::{Format, PathName};
 use anomalist_level::Level;
 use anomalist_weakdb::{
     Choice, Granularity, Latest, Options, Otherwise, ReadName, Replay, Schedule, Store, TxnName,
@@ -168,7 +168,7 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
     }
     server.stop();
     if let (Some(path), Some(mut destination)) = (&flags.record, record) {
-        let history = store.history().map_err(|e| Failure::input(format_args!("{}: {e}", path.display())))?;
+        let history = store.history().map_err(|e| Failure::input(format_args!("{}: {e}", path.shown())))?;
         destination.append(&history)?;
         destination.finish()?;
         write_file(&beside(path), choices_text(&store.choices()).as_bytes())?;
@@ -226,7 +226,7 @@ fn read_choices(path: &Path) -> Result<Replay, Failure> {
     let text = fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
     let mut replay = Replay { otherwise: Otherwise::Newest, ..Replay::default() };
     for (at, line) in text.lines().enumerate() {
-        let wrong = || Failure::input(format_args!("{}:{}: not a recorded choice", path.display(), at + 1));
+        let wrong = || Failure::input(format_args!("{}:{}: not a recorded choice", path.shown(), at + 1));
         let parsed: Json = serde_json::from_str(line).map_err(|_| wrong())?;
         let number = |json: &Json| json.as_u64().and_then(|n| u32::try_from(n).ok());
         let field = |name: &str| parsed.get(name).and_then(number).ok_or_else(wrong);

@@ -184,7 +184,7 @@ impl Names {
         let mut names =
             Names { by_name: FxHashMap::default(), by_position: vec![TxnId(0); history.txn_count()] };
         for t in history.txns() {
-            names.by_name.entry(history.txn_name(t)).and_modify(|known| *known = None).or_insert(Some(t));
+            names.by_name.entry(history.raw_name(t)).and_modify(|known| *known = None).or_insert(Some(t));
             if let Some(slot) = names.by_position.get_mut(history.position(t) as usize) {
                 *slot = t;
             }

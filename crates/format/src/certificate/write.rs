@@ -64,7 +64,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn txn(&self, t: TxnId) -> Value {
-        let name = self.history.txn_name(t);
+        let name = self.history.raw_name(t);
         match self.names.by_name.get(&name) {
             Some(Some(_)) => name.into(),
             _ => (self.history.position(t) + 1).into(),

@@ -247,7 +247,7 @@ fn cycle(mapped: &Mapped, links: &[Link], witness: &Witness) -> Vec<Link> {
     };
     match (of(OpKind::Append), of(OpKind::Read)) {
         (Some(((from, first), _)), Some(((to, second), key))) if from != to => {
-            let row = mapped.history.transactions().show_key(key).to_string();
+            let row = mapped.history.transactions().show_key(key).raw().to_string();
             vec![Link { from, to, relation: Relation::WriteRead, row, first, second }]
         }
         _ => Vec::new(),
@@ -300,7 +300,7 @@ fn links(run: &Run, mapped: &Mapped, dependencies: &[Dependency]) -> Vec<Link> {
         from: mapped.place(d.from),
         to: mapped.place(d.to),
         relation: d.relation,
-        row: mapped.history.transactions().show_key(d.key).to_string(),
+        row: mapped.history.transactions().show_key(d.key).raw().to_string(),
         first: mapped.statement(d.first).1,
         second: mapped.statement(d.second).1,
     };

@@ -375,8 +375,10 @@ fn break_ties(
     commit: impl Fn(TxnId) -> Timestamp,
     start: impl Fn(TxnId) -> Timestamp,
 ) {
-    let mut names: Vec<(String, usize)> =
-        history.sessions().map(|s| (history.show(history.session_label(s)).to_string(), s.index())).collect();
+    let mut names: Vec<(String, usize)> = history
+        .sessions()
+        .map(|s| (history.show(history.session_label(s)).raw().to_string(), s.index()))
+        .collect();
     names.sort();
     let mut rank = vec![0; names.len()];
     for (i, (_, session)) in names.iter().enumerate() {

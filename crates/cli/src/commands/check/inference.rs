@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use anomalist_check::Inference;
+use anomalist_format::PathName;
 use anomalist_history::{History, TxnId};
 use clap::Args;
 use std::collections::{BTreeMap, HashMap};
@@ -73,10 +74,9 @@ impl InferenceFlags {
 }
 
 fn read_order(file: &Path, history: &History) -> Result<BTreeMap<TxnId, i64>, Failure> {
-    let problem = |line: usize, what: String| Failure::input(format!("{}:{line}: {what}", file.display()));
-    let text =
-        std::fs::read_to_string(file).map_err(|e| Failure::input(format!("{}: {e}", file.display())))?;
-    let names: HashMap<String, TxnId> = history.txns().map(|t| (history.txn_name(t), t)).collect();
+    let problem = |line: usize, what: String| Failure::input(format!("{}:{line}: {what}", file.shown()));
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::input(format!("{}: {e}", file.shown())))?;
+    let names: HashMap<String, TxnId> = history.txns().map(|t| (history.raw_name(t), t)).collect();
     let mut order = BTreeMap::new();
     for (line, text) in (1..).zip(text.lines()) {
         let mut words = text.split_whitespace();

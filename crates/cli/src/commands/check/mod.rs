@@ -14,6 +14,7 @@ use crate::documents::Documents;
 use crate::exit::{Exit, Failure};
 use crate::{basis, interrupt, load, terminal, values};
 use anomalist::{Check, Found, History, Outcome};
+use anomalist_format::PathName;
 use anomalist_level::{AnomalyKind, Definitions, Level};
 use anomalist_report::Subject;
 use clap::Args;
@@ -129,7 +130,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
                 continue;
             }
             Err(Failure::Interrupted) if !done.is_empty() => {
-                terminal::tell(&format!("interrupted: {} and what follows are left out", path.display()));
+                terminal::tell(&format!("interrupted: {} and what follows are left out", path.shown()));
                 left_out = true;
                 break;
             }

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the thread may take to notice that its time is over.
-const GRACE: Duration = Duration::from_millis(600);
+const GRACE: Duration = Duration::from_millis(400);
 /// How often it is looked whether the time is over.
 const TICK: Duration = Duration::from_millis(20);
 /// As much as the main thread has.
@@ -154,7 +154,7 @@ impl Work {
             }
         };
         let mut found = self.flags.question(&history, &self.global)?.unfinished(known.judgement, why);
-        found.stopped = interrupt::is_requested();
+        found.stopped = interrupt::is_requested() || matches!(why, Why::Memory { .. });
         found.timing.check_ms = self.since.elapsed().as_secs_f64() * 1e3 - found.timing.load_ms;
         Ok(Judged { found, history })
     }

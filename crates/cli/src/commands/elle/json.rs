@@ -78,7 +78,7 @@ fn case(history: &History, kind: &str, case: &Case) -> Json {
         }
         Case::Duplicates { read, elements } => {
             let counts: Map<String, Json> =
-                elements.iter().map(|&(v, n)| (history.show(v).to_string(), json!(n))).collect();
+                elements.iter().map(|&(v, n)| (history.show(v).raw().to_string(), json!(n))).collect();
             json!({"op": of(*read), "mop": mop(history, *read), "duplicates": counts})
         }
         Case::IncompatibleOrder { shorter, longer } => {

@@ -14,7 +14,7 @@ use crate::load::{self, Read};
 use crate::progress::Progress;
 use crate::{interrupt, memory, terminal};
 use anomalist_check::Budget;
-use anomalist_format::Format;
+use anomalist_format::{Format, PathName};
 use anomalist_history::{AtomKind, History, View};
 use anomalist_jepsen::elle::{self, Datatype, Options, Validity};
 use anomalist_jepsen::models::{self, Model, Valid};
@@ -243,7 +243,7 @@ fn transaction_order(path: &Path) -> Result<FxHashMap<i64, f64>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::io(path, error))?;
     let wrong = |what: &str| {
         let expected = "expected a JSON object from indices to numbers, such as {\"0\": 2, \"3\": 1}";
-        Failure::input(format_args!("{}: {expected}: {what}", path.display()))
+        Failure::input(format_args!("{}: {expected}: {what}", path.shown()))
     };
     let document: serde_json::Value = serde_json::from_str(&text).map_err(|e| wrong(&e.to_string()))?;
     let object = document.as_object().ok_or_else(|| wrong("found something else"))?;
@@ -267,7 +267,7 @@ fn judge(path: &Path, flags: &Flags, question: &Question, global: &Global) -> Re
     if global.verbose > 0 {
         terminal::print(&format!("{document:#}"))?;
     } else {
-        terminal::print(&format!("{}\t{}", path.display(), word(validity)))?;
+        terminal::print(&format!("{}\t{}", path.shown(), word(validity)))?;
     }
     Ok(validity)
 }
@@ -279,7 +279,7 @@ fn transactions(
     flags: &Flags,
     global: &Global,
 ) -> Result<(Validity, serde_json::Value), Failure> {
-    let name = path.display();
+    let name = path.shown();
     let Read { history, .. } = load::read(path, read, global)?;
     let recorded = anomalist::History::from(history);
     let history = recorded.transactions();
@@ -359,14 +359,13 @@ fn other_model(
     let limit = flags.cycle_search_timeout.map_or(LINEARIZABILITY, Duration::from_millis);
     let result =
         with_budget(path, Some(limit), global, |budget| models::check(model, &events, options, budget));
-    let result =
-        result.map_err(|malformed| Failure::input(format_args!("{}: {malformed}", path.display())))?;
+    let result = result.map_err(|malformed| Failure::input(format_args!("{}: {malformed}", path.shown())))?;
     let validity = match &result.valid {
         Valid::True => Validity::Valid,
         Valid::False => Validity::Invalid,
         Valid::Unknown(reason) => {
             if !global.quiet {
-                terminal::tell(&format!("{}: unknown: {reason}", path.display()));
+                terminal::tell(&format!("{}: unknown: {reason}", path.shown()));
             }
             Validity::Unknown
         }
@@ -387,7 +386,7 @@ fn with_budget<T>(
     check: impl FnOnce(&Budget<'_>) -> T,
 ) -> T {
     let since = Instant::now();
-    let bar = Progress::spinner(global, &format!("checking {}", path.display()));
+    let bar = Progress::spinner(global, &format!("checking {}", path.shown()));
     let spent = || {
         bar.pulse();
         interrupt::is_requested()

@@ -175,7 +175,7 @@ pub fn lines(batch: &History, format: Format, output: &Path) -> Result<Lines, Fa
         } else if line.starts_with(b"{") {
             let Some(t) = txns.next() else { break };
             // Sessions are named by their numbers, which are the same in every batch; a batch's own are not.
-            let session = batch.show(batch.session_label(batch.session_of(t))).to_string();
+            let session = batch.show(batch.session_label(batch.session_of(t))).raw().to_string();
             lines.push((session.parse().unwrap_or(batch.session_of(t).index()), line.to_vec()));
         }
     }

@@ -7,6 +7,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, terminal};
 use anomalist_databases::Isolation;
+use anomalist_format::PathName;
 use anomalist_sql::Flavour;
 use anomalist_sql::judge::{Judged, Name};
 use anomalist_sql::replay::{Event, Replayed};
@@ -23,7 +24,7 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     }
     let text = std::fs::read_to_string(&flags.script).map_err(|e| Failure::io(&flags.script, e))?;
     let opened = Opened::open(&flags.place, global)?;
-    let wrong = |e: &dyn std::fmt::Display| Failure::input(format_args!("{}: {e}", flags.script.display()));
+    let wrong = |e: &dyn std::fmt::Display| Failure::input(format_args!("{}: {e}", flags.script.shown()));
     let script = Script::parse_any(opened.flavour, &text).map_err(|e| wrong(&e))?;
     understood(&script, &flags.script)?;
     let mut script = translate(&script, opened.flavour).map_err(|e| wrong(&e))?;
@@ -53,7 +54,7 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
 /// Refuses what would run and say nothing: a script without sessions, in SQL or about an anomaly that
 /// that is not known.
 pub fn understood(script: &Script, path: &Path) -> Result<(), Failure> {
-    let wrong = |what: &str| Err(Failure::input(format_args!("{}: {what}", path.display())));
+    let wrong = |what: &str| Err(Failure::input(format_args!("{}: {what}", path.shown())));
     if script.steps.is_empty() {
         return wrong("no statement has a session, such as `-- T1`");
     }

@@ -8,6 +8,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use anomalist_databases::Isolation;
+use anomalist_format::PathName;
 use anomalist_sql::script::Script;
 use anomalist_sql::template::translate;
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ fn scripts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sql")).collect();
     paths.sort();
     match paths.is_empty() {
-        true => Err(Failure::input(format_args!("{}: no scripts (*.sql) in it", folder.display()))),
+        true => Err(Failure::input(format_args!("{}: no scripts (*.sql) in it", folder.shown()))),
         false => Ok(paths),
     }
 }
@@ -57,7 +58,7 @@ fn attempt(opened: &Opened, isolations: &[Isolation], path: &Path) -> Result<Tri
     let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let mut script = Script::parse_any(opened.flavour, &text)
-        .map_err(|e| Failure::input(format_args!("{}: {e}", path.display())))?;
+        .map_err(|e| Failure::input(format_args!("{}: {e}", path.shown())))?;
     replay::understood(&script, path)?;
     // It is tried at all levels, whatever its own.
     script.prelude.clear();

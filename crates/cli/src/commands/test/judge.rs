@@ -6,6 +6,7 @@ use crate::progress::Progress;
 use crate::{bug, interrupt, load};
 use anomalist::{Found, History};
 use anomalist_client::Summary;
+use anomalist_format::PathName;
 use anomalist_level::{By, Judgement, Level, LevelVerdict, Verdict};
 use anomalist_timestamp::Mode;
 use std::path::Path;
@@ -43,9 +44,9 @@ fn recording(
     let mut histories = load::histories(path, &read, global, &|| false)?;
     // No workload here records independent systems.
     let (Some(history), true) = (histories.pop(), histories.is_empty()) else {
-        return Err(Failure::input(format_args!("{}: several systems in one", path.display())));
+        return Err(Failure::input(format_args!("{}: several systems in one", path.shown())));
     };
-    let bar = Progress::spinner(global, &format!("checking {}", path.display()));
+    let bar = Progress::spinner(global, &format!("checking {}", path.shown()));
     let stop = || {
         bar.pulse();
         interrupt::is_requested()

@@ -21,6 +21,7 @@ use crate::exit::{Exit, Failure};
 use crate::{interrupt, pages, terminal};
 use anomalist_client::{Control, Online, Plan, Summary, run as drive};
 use anomalist_databases::broken::Bug;
+use anomalist_format::PathName;
 use anomalist_level::{AnomalyKind, Level, Verdict};
 use anomalist_page::Run;
 use anomalist_report::{Column, Subject, example_text, matrix_markdown, matrix_text};
@@ -150,7 +151,7 @@ fn one(mut planned: PlannedRun<'_>, bed: &TestBed, flags: &Flags, global: &Globa
     let summary = driven.map_err(|error| match folder.discard_if_empty() {
         _ if interrupt::is_requested() => Failure::Interrupted,
         true => Failure::input(format_args!("{described}: {error}")),
-        false => Failure::input(format_args!("{described}: {error}\n  log: {}", folder.log().display())),
+        false => Failure::input(format_args!("{described}: {error}\n  log: {}", folder.log().shown())),
     })?;
     drop(engine);
     // The first Ctrl-C ends the run, and what was recorded is judged; the next one ends that.

@@ -320,7 +320,7 @@ impl Object {
     fn put_txn(&mut self, name: &str, txn: &TxnName) {
         match (&txn.id, &txn.session) {
             (Some(id), _) => self.put_shown(name, Some(id)),
-            (None, Shown::Text(_)) => self.put(name, txn.to_string()),
+            (None, Shown::Text(session)) => self.put(name, format!("{session}:{}", txn.position)),
             _ => self.quote(name, format_args!("{txn}")),
         }
     }

@@ -14,6 +14,7 @@ use super::store::DiskStore;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, supervised, terminal};
+use anomalist_format::PathName;
 use anomalist_online::{Batch, Checker, Event, Options, StoreError};
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -67,7 +68,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
 }
 
 fn source_name(path: &Path) -> String {
-    if path.as_os_str() == "-" { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
+    if path.as_os_str() == "-" { STANDARD_INPUT.to_owned() } else { path.shown() }
 }
 
 const STANDARD_INPUT: &str = "standard input";

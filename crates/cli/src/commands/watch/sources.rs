@@ -6,6 +6,7 @@ use super::growing::{Growing, Patient};
 use super::ingest::{Block, Taken};
 use crate::exit::Failure;
 use crate::system;
+use anomalist_format::PathName;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -116,7 +117,7 @@ pub fn read_all(
     } else {
         let mut file = File::open(path).map_err(io)?;
         if file.metadata().map_err(io)?.is_dir() {
-            return Err(Failure::input(format_args!("{}: is a folder", path.display())));
+            return Err(Failure::input(format_args!("{}: is a folder", path.shown())));
         }
         if resume.offset > 0 {
             let mut beginning = vec![0; resume.beginning.len()];
@@ -125,7 +126,7 @@ pub fn read_all(
             if !same || length < resume.offset {
                 return Err(Failure::input(format_args!(
                     "{}: is not the file that the state is about (its beginning has changed, or it is shorter)",
-                    path.display()
+                    path.shown()
                 )));
             }
             file.seek(SeekFrom::Start(resume.offset)).map_err(io)?;
@@ -224,7 +225,7 @@ pub fn listen(text: &str, hub: &Hub) -> Result<(String, Option<SocketFile>), Fai
     if let Some(path) = text.strip_prefix("unix:") {
         let path = PathBuf::from(path);
         let streams = system::listen(&path).map_err(|error| Failure::io(&path, error))?;
-        let name = format!("unix {}", path.display());
+        let name = format!("unix {}", path.shown());
         thread::spawn(move || {
             for (n, stream) in (1..).zip(streams) {
                 serve(&hub, format!("{name} #{n}"), stream.reader, stream.writer);

@@ -16,6 +16,7 @@ use super::report::Lines;
 use super::store::{DiskStore, FrameLog};
 use crate::exit::Failure;
 use crate::system;
+use anomalist_format::PathName;
 use anomalist_online::{Reported, decode_reported, encode_reported};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -158,7 +159,7 @@ impl State {
     /// The store of a state.
     pub fn store(folder: &Path) -> Result<DiskStore, Failure> {
         DiskStore::open(folder).map_err(|error| {
-            Failure::input(format_args!("{}: {error} (is another watch using this state?)", folder.display()))
+            Failure::input(format_args!("{}: {error} (is another watch using this state?)", folder.shown()))
         })
     }
 

@@ -8,6 +8,7 @@
 //! cut off.
 
 use crate::system;
+use anomalist_format::PathName;
 use anomalist_online::{Location, Store, StoreError, Visit};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ impl DiskStore {
             let file = OpenOptions::new().read(true).write(true).open(&path)?;
             let found = file.metadata()?.len();
             if found < length {
-                return Err(damaged(format_args!("{}: {found} bytes, should be {length}", path.display())));
+                return Err(damaged(format_args!("{}: {found} bytes, should be {length}", path.shown())));
             }
             file.set_len(length)?;
             self.segments.insert(id, Segment { file, length, live });
