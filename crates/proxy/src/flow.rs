@@ -4,7 +4,7 @@
 //! of requests says to which one each message of the server belongs, and whether the client asked for it or
 //! the proxy did. The rules are those of the chapter "Message Flow" of PostgreSQL's manual:
 //!
-//! - a simple query or a function call ends with ReadyForQuery, each other request with an answer of its own;
+//! - a simple query or a function call ends with ReadyForQuery, each other request with its own answer;
 //! - after an error in an extended query the server ignores everything up to Sync;
 //! - while the server takes the data of a COPY that an Execute began, it ignores Sync.
 //!

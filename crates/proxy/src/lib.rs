@@ -4,8 +4,8 @@
 //! Clients and server are unmodified and see only each other: authentication, COPY, notifications, errors,
 //! pipelines and cancellation pass, and every answer has the bytes that the server sent. A [`Service`] makes
 //! an [`Observer`] for each session. It sees requests before the server does and answers before the client
-//! does; it may replace or refuse a request, and run statements in the same session, whose answers the client
-//! does not see ([`Run`]).
+//! does; it may replace or refuse a request, and run statements in the same session, whose answers the
+//! client does not see ([`Run`]).
 //!
 //! A session has two threads with blocking sockets, one for each direction: observers block (they run
 //! statements, or wait for other sessions), and a thread per direction needs no rule about which side is

@@ -180,7 +180,7 @@ impl<R: Read> Upward<'_, R> {
         }
         if let Some(open) = self.open.take() {
             if self.server.shared.settle()?.flow.wants_data() {
-                // Some clients send Sync before they notice that they are to send data. The server ignores it.
+                // Some clients send Sync before they notice that they are to send data.
                 self.open = Some(open);
                 let asked = if kind == b'S' { Asked::Sync } else { Asked::CopyData };
                 return self.server.send(asked, false, kind, body);

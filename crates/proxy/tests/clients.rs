@@ -119,8 +119,8 @@ fn pgbench_runs_in_every_protocol() {
         let port = proxy.address().port();
         bench(port, &["-i", "-q"]);
         for protocol in ["simple", "extended", "prepared"] {
-            let told = bench(port, &["-n", "-c", "8", "-j", "2", "-t", "30", "-M", protocol]);
-            assert!(told.contains("processed: 240/240"), "{between:?} {told}");
+            let said = bench(port, &["-n", "-c", "8", "-j", "2", "-t", "30", "-M", protocol]);
+            assert!(said.contains("processed: 240/240"), "{between:?} {said}");
         }
         let sums =
             "SELECT sum(delta) = (SELECT sum(abalance) FROM pgbench_accounts), count(*) FROM pgbench_history";

@@ -5,7 +5,7 @@
 
 mod support;
 
-use anomalist_proxy::message::{self, First, put};
+use anomalist_proxy::message::{self, First};
 use anomalist_proxy::{
     Interest, Limits, Observer, Outcome, Request, Rows, Run, ServerError, Service, Status, Verdict,
 };
@@ -15,333 +15,43 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::script::{Client, EXTENDED, Messages, SCRIPTS, sent};
 use support::{Between, limited, port, proxy, server};
 
-/// Messages of a client, and how often to wait for ReadyForQuery in between.
-#[derive(Clone)]
-enum Say {
-    Bytes(Vec<u8>),
-    Ready,
-    /// Until a message of this kind.
-    Until(u8),
-}
-
-fn query(text: &str) -> Say {
-    say(b'Q', format!("{text}\0").as_bytes())
-}
-
-fn say(kind: u8, body: &[u8]) -> Say {
-    let mut bytes = Vec::new();
-    put(&mut bytes, kind, body).unwrap();
-    Say::Bytes(bytes)
-}
-
-fn parse(name: &str, text: &str) -> Say {
-    say(b'P', format!("{name}\0{text}\0\0\0").as_bytes())
-}
-
-fn bind(portal: &str, name: &str, values: &[&str]) -> Say {
-    let mut body = format!("{portal}\0{name}\0\0\0").into_bytes();
-    body.extend((values.len() as i16).to_be_bytes());
-    for value in values {
-        body.extend((value.len() as i32).to_be_bytes());
-        body.extend(value.as_bytes());
-    }
-    body.extend([0; 2]);
-    say(b'B', &body)
-}
-
-fn describe(kind: char, name: &str) -> Say {
-    say(b'D', format!("{kind}{name}\0").as_bytes())
-}
-
-fn execute(portal: &str, most: i32) -> Say {
-    say(b'E', &[format!("{portal}\0").as_bytes(), &most.to_be_bytes()].concat())
-}
-
-fn sync() -> Say {
-    say(b'S', &[])
-}
-
-struct Client {
-    stream: TcpStream,
-}
-
-impl Client {
-    fn connect(port: u16) -> (Client, Vec<(u8, Vec<u8>)>) {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
-        let body = b"user\0postgres\0database\0postgres\0application_name\0t\0\0";
-        stream.write_all(&(body.len() as i32 + 8).to_be_bytes()).unwrap();
-        stream.write_all(&(3i32 << 16).to_be_bytes()).unwrap();
-        stream.write_all(body).unwrap();
-        let mut client = Client { stream };
-        let seen = client.until(b'Z');
-        (client, seen)
-    }
-
-    fn until(&mut self, wanted: u8) -> Vec<(u8, Vec<u8>)> {
-        let mut seen = Vec::new();
-        loop {
-            let (kind, length) = message::head(&mut self.stream).unwrap().expect("the server is still there");
-            let body = message::read_exactly(&mut self.stream, length).unwrap();
-            // The number of a process, in keys and notifications, differs by connection.
-            seen.push((kind, if matches!(kind, b'K' | b'A') { vec![] } else { body }));
-            if kind == wanted {
-                return seen;
-            }
-        }
-    }
-
-    fn play(&mut self, script: &[Say]) -> Vec<(u8, Vec<u8>)> {
-        let mut seen = Vec::new();
-        for step in script {
-            match step {
-                Say::Bytes(bytes) => self.stream.write_all(bytes).unwrap(),
-                Say::Ready => seen.extend(self.until(b'Z')),
-                Say::Until(kind) => seen.extend(self.until(*kind)),
-            }
-        }
-        seen
-    }
-}
-
-/// Everything that the protocol has, each script on the state that the one before has left.
-fn scripts() -> Vec<(&'static str, Vec<Say>)> {
-    let (ready, flush) = (Say::Ready, say(b'H', &[]));
-    let data = |text: &str| say(b'd', text.as_bytes());
-    vec![
-        ("simple", vec![query("SELECT 1, NULL, 'ä'; SELECT 2 WHERE false; ; SELECT 3"), ready.clone()]),
-        ("empty", vec![query(""), ready.clone()]),
-        ("notice", vec![query("DROP TABLE IF EXISTS nothing"), ready.clone()]),
-        ("an error in the middle", vec![query("SELECT 1; SELECT 1/0; SELECT 3"), ready.clone()]),
-        (
-            "a transaction that fails",
-            vec![
-                query("BEGIN"),
-                ready.clone(),
-                query("SELEC"),
-                ready.clone(),
-                query("SELECT 1"),
-                ready.clone(),
-                query("COMMIT"),
-                ready.clone(),
-            ],
-        ),
-        (
-            "copy in",
-            vec![
-                query("COPY t FROM STDIN"),
-                Say::Until(b'G'),
-                data("1\tone\n2\t"),
-                data("two\n"),
-                say(b'c', &[]),
-                ready.clone(),
-            ],
-        ),
-        (
-            "copy in, given up",
-            vec![
-                query("COPY t FROM STDIN"),
-                Say::Until(b'G'),
-                data("3\tx\n"),
-                say(b'f', b"no\0"),
-                ready.clone(),
-            ],
-        ),
-        (
-            "copy in, refused",
-            vec![
-                query("COPY t FROM STDIN"),
-                Say::Until(b'G'),
-                data("bad\tx\n"),
-                data("5\tx\n"),
-                say(b'c', &[]),
-                ready.clone(),
-            ],
-        ),
-        ("copy out", vec![query("COPY t TO STDOUT; SELECT count(*) FROM t"), ready.clone()]),
-        (
-            "extended",
-            vec![
-                parse("s", "SELECT v FROM t WHERE id = $1::int"),
-                describe('S', "s"),
-                bind("", "s", &["1"]),
-                describe('P', ""),
-                execute("", 0),
-                sync(),
-                bind("", "s", &["2"]),
-                execute("", 0),
-                sync(),
-                ready.clone(),
-                ready.clone(),
-            ],
-        ),
-        (
-            "the unnamed statement outlives Sync",
-            vec![
-                parse("", "SELECT 7"),
-                sync(),
-                ready.clone(),
-                bind("", "", &[]),
-                execute("", 0),
-                sync(),
-                ready.clone(),
-            ],
-        ),
-        (
-            "a pipeline that fails",
-            vec![
-                parse("", "INSERT INTO t VALUES (8, 'eight')"),
-                bind("", "", &[]),
-                execute("", 0),
-                parse("", "INSERT INTO t VALUES (8, 'again')"),
-                bind("", "", &[]),
-                execute("", 0),
-                parse("", "SELECT 'ignored'"),
-                bind("", "", &[]),
-                execute("", 0),
-                sync(),
-                query("SELECT count(*) FROM t WHERE id = 8"),
-                ready.clone(),
-                ready.clone(),
-            ],
-        ),
-        (
-            "a statement that is there",
-            vec![
-                parse("s", "SELECT 1"),
-                sync(),
-                ready.clone(),
-                bind("", "s", &["1"]),
-                execute("", 0),
-                sync(),
-                ready.clone(),
-            ],
-        ),
-        ("no such statement", vec![bind("", "none", &[]), execute("", 0), sync(), ready.clone()]),
-        (
-            "portals",
-            vec![
-                query("BEGIN"),
-                ready.clone(),
-                parse("g", "SELECT generate_series(1, 5)"),
-                bind("a", "g", &[]),
-                bind("b", "g", &[]),
-                execute("a", 2),
-                execute("b", 4),
-                flush.clone(),
-                Say::Until(b's'),
-                execute("a", 2),
-                execute("a", 2),
-                say(b'C', b"Pb\0"),
-                execute("b", 1),
-                sync(),
-                ready.clone(),
-                query("ROLLBACK"),
-                ready.clone(),
-            ],
-        ),
-        (
-            "copy in by an extended query, as libpq does it",
-            vec![
-                parse("", "COPY t FROM STDIN"),
-                bind("", "", &[]),
-                execute("", 0),
-                sync(),
-                Say::Until(b'G'),
-                data("21\tx\n"),
-                say(b'c', &[]),
-                sync(),
-                ready.clone(),
-            ],
-        ),
-        (
-            "copy in by an extended query, refused",
-            vec![
-                parse("", "COPY t FROM STDIN"),
-                bind("", "", &[]),
-                execute("", 0),
-                sync(),
-                Say::Until(b'G'),
-                data("bad\tx\n"),
-                say(b'c', &[]),
-                sync(),
-                ready.clone(),
-                query("SELECT count(*) FROM t"),
-                ready.clone(),
-            ],
-        ),
-        ("close", vec![say(b'C', b"Ss\0"), bind("", "s", &["1"]), sync(), ready.clone()]),
-        (
-            "a notification",
-            vec![query("LISTEN c; NOTIFY c, 'hello'"), ready.clone(), query("UNLISTEN *"), ready.clone()],
-        ),
-        (
-            "a parameter",
-            vec![
-                query("SET application_name = 'other'"),
-                ready.clone(),
-                query("RESET application_name"),
-                ready.clone(),
-            ],
-        ),
-        ("a long row", vec![query("SELECT repeat('x', 5000000), repeat('y', 100)"), ready.clone()]),
-        (
-            "a long statement",
-            vec![query(&format!("SELECT length('{}')", "z".repeat(3_000_000))), ready.clone()],
-        ),
-        ("a function call", vec![say(b'F', &[&1598u32.to_be_bytes()[..], &[0; 6]].concat()), Say::Ready]),
-        ("the end", vec![query("TRUNCATE t"), ready.clone(), query("DISCARD ALL"), ready]),
-    ]
-}
-
-/// Random numbers are not compared.
-fn comparable(name: &str, seen: Vec<(u8, Vec<u8>)>) -> Vec<(u8, Vec<u8>)> {
-    let random = name == "a function call";
-    seen.into_iter().map(|(kind, body)| (kind, if random && kind == b'V' { vec![] } else { body })).collect()
+fn shown(all: &Messages) -> Vec<String> {
+    let short = |b: &[u8]| String::from_utf8_lossy(&b[..b.len().min(80)]).into_owned();
+    all.iter().map(|(kind, body)| format!("{} {}", *kind as char, short(body))).collect()
 }
 
 #[test]
 fn answers_have_the_same_bytes() {
     let server = server(&[]);
     let (mut bare, bare_start) = Client::connect(port(&server));
-    bare.play(&[query("CREATE TABLE t (id int PRIMARY KEY, v text)"), Say::Ready]);
-    let expected: Vec<_> = scripts().iter().map(|(name, s)| comparable(name, bare.play(s))).collect();
+    bare.play("Q CREATE TABLE t (id int PRIMARY KEY, v text)|!Z");
+    let expected: Vec<_> = SCRIPTS.iter().map(|(_, script)| bare.play(script)).collect();
     for between in Between::ALL {
         let proxy = proxy(&server, between);
         let (mut client, start) = Client::connect(proxy.address().port());
         assert_eq!(start, bare_start, "{between:?}");
-        for ((name, script), expected) in scripts().into_iter().zip(&expected) {
-            let found = comparable(name, client.play(&script));
-            let show = |all: &[(u8, Vec<u8>)]| {
-                let short = |b: &[u8]| String::from_utf8_lossy(&b[..b.len().min(80)]).into_owned();
-                all.iter().map(|(k, b)| format!("{} {}", *k as char, short(b))).collect::<Vec<_>>()
-            };
+        for ((name, script), expected) in SCRIPTS.iter().zip(&expected) {
+            let found = client.play(script);
             assert!(
                 found == *expected,
                 "{between:?}, {name}: {:#?}\nnot {:#?}",
-                show(&found),
-                show(expected)
+                shown(&found),
+                shown(expected)
             );
         }
-        // What is sent in small pieces, or all at once, is answered in the same way.
-        let script = &scripts()[9].1;
-        let pieces: Vec<u8> = script
-            .iter()
-            .filter_map(|s| match s {
-                Say::Bytes(bytes) => Some(bytes.clone()),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        client.play(&[query("INSERT INTO t VALUES (1, 'one'), (2, 'two')"), Say::Ready]);
-        for byte in pieces {
+        // A long statement, and one that comes in single bytes.
+        let found = client.play(&format!("Q SELECT length('{}')|!Z", "z".repeat(3_000_000)));
+        assert!(found[1].1.ends_with(b"3000000"));
+        client.play("Q INSERT INTO t VALUES (1, 'one'), (2, 'two')|!Z");
+        let at = SCRIPTS.iter().position(|(name, _)| *name == EXTENDED).unwrap();
+        for byte in sent(SCRIPTS[at].1) {
             client.stream.write_all(&[byte]).unwrap();
         }
-        let found = client.play(&[Say::Ready, Say::Ready]);
-        assert_eq!(found, expected[9], "{between:?}, in pieces");
-        client.play(&[query("TRUNCATE t"), Say::Ready]);
+        assert_eq!(client.play("!Z|!Z"), expected[at], "{between:?}, in pieces");
+        client.play("Q TRUNCATE t|!Z");
         proxy.stop();
     }
 }
@@ -373,7 +83,7 @@ fn a_client_that_vanishes_and_a_server_that_stops_end_sessions() {
     let server = server(&[]);
     let proxy = proxy(&server, Between::Bytes);
     let (mut client, _) = Client::connect(proxy.address().port());
-    client.play(&[query("BEGIN; CREATE TABLE gone (id int)"), Say::Ready]);
+    client.play("Q BEGIN; CREATE TABLE gone (id int)|!Z");
     assert_eq!(proxy.connections(), 1);
     drop(client);
     let wait = |wanted: usize| {
@@ -385,7 +95,7 @@ fn a_client_that_vanishes_and_a_server_that_stops_end_sessions() {
     };
     wait(0);
     let (mut client, _) = Client::connect(proxy.address().port());
-    let seen = client.play(&[query("SELECT to_regclass('gone') IS NULL"), Say::Ready]);
+    let seen = client.play("Q SELECT to_regclass('gone') IS NULL|!Z");
     assert_eq!(seen[1], (b'D', b"\0\x01\0\0\0\x01t".to_vec()));
     server.stop(0).unwrap();
     let last = client.until(b'E');
@@ -406,7 +116,7 @@ fn limits_hold() {
     let proxy = limited(&server, Between::Bytes, limits);
     let (mut client, _) = Client::connect(proxy.address().port());
     // Long answers only pass.
-    let long = client.play(&[query("SELECT repeat('x', 10000)"), Say::Ready]);
+    let long = client.play("Q SELECT repeat('x', 10000)|!Z");
     assert_eq!(long[1].1.len(), 10_006);
     // A client that says nothing is not waited for.
     let mut silent = TcpStream::connect(proxy.address()).unwrap();
@@ -418,7 +128,7 @@ fn limits_hold() {
     assert_eq!(silent.read(&mut [0]).unwrap(), 0);
     // One that is authenticated may be silent.
     thread::sleep(Duration::from_millis(700));
-    client.play(&[query("SELECT 1"), Say::Ready]);
+    client.play("Q SELECT 1|!Z");
     // Wishes for encryption are declined.
     let mut asking = TcpStream::connect(proxy.address()).unwrap();
     for code in [80_877_103i32, 80_877_104] {
@@ -429,7 +139,7 @@ fn limits_hold() {
         assert_eq!(&answer, b"N");
     }
     assert!(matches!(message::first(&mut [0, 0, 0, 8, 4, 210, 22, 47].as_slice()), Ok(First::Encryption)));
-    let refused = client.play(&[query(&"x".repeat(2000)), Say::Until(b'E')]);
+    let refused = client.play(&format!("Q {}|!E", "x".repeat(2000)));
     assert_eq!(ServerError::of(&refused[0].1).code, "54000");
 }
 
@@ -444,7 +154,7 @@ fn many_sessions_at_once() {
                 scope.spawn(move || {
                     let (mut client, _) = Client::connect(port);
                     for i in 0..10 {
-                        let seen = client.play(&[query(&format!("SELECT {n} * 100 + {i}")), Say::Ready]);
+                        let seen = client.play(&format!("Q SELECT {n} * 100 + {i}|!Z"));
                         let text = (n * 100 + i).to_string();
                         assert!(seen[1].1.ends_with(text.as_bytes()), "{between:?}");
                     }
@@ -537,41 +247,18 @@ fn observers_replace_refuse_and_run_statements() {
         seen.iter().find(|m| m.0 == b'D').map(|m| String::from_utf8_lossy(&m.1[6..]).into_owned())
     };
     let kinds = |seen: &[(u8, Vec<u8>)]| seen.iter().map(|m| m.0 as char).collect::<String>();
-    let ready = Say::Ready;
-    assert_eq!(last(&client.play(&[query("SELECT 'replace me'"), ready.clone()])).unwrap(), "replaced");
-    let seen = client.play(&[
-        parse("", "SELECT 'replace me'"),
-        bind("", "", &[]),
-        execute("", 0),
-        sync(),
-        ready.clone(),
-    ]);
-    assert_eq!(last(&seen).unwrap(), "replaced");
-    let seen = client.play(&[query("BEGIN"), ready.clone(), query("refuse me"), ready.clone()]);
+    assert_eq!(last(&client.play("Q SELECT 'replace me'|!Z")).unwrap(), "replaced");
+    assert_eq!(last(&client.play("P - SELECT 'replace me'|B - -|E -|S|!Z")).unwrap(), "replaced");
+    let seen = client.play("Q BEGIN|!Z|Q refuse me|!Z");
     assert_eq!((kinds(&seen).as_str(), seen.last().unwrap().1.as_slice()), ("CZEZ", &b"I"[..]));
-    let seen = client.play(&[
-        parse("", "SELECT 'refuse me'"),
-        bind("", "", &[]),
-        execute("", 0),
-        parse("", "SELECT 2"),
-        sync(),
-        ready.clone(),
-    ]);
+    let seen = client.play("P - SELECT 'refuse me'|B - -|E -|P - SELECT 2|S|!Z");
     assert_eq!(kinds(&seen), "12EZ");
-    let path = "SELECT current_setting('search_path') AS \"which path\"";
-    let seen = client.play(&[parse("", path), bind("", "", &[]), execute("", 0), sync(), ready.clone()]);
-    assert_eq!(last(&seen).unwrap(), "other", "set before Bind, within the same transaction");
-    let seen = client.play(&[query("SELECT current_setting('search_path')"), ready.clone()]);
+    let path = "P - SELECT current_setting('search_path') AS \"which path\"|B - -|E -|S|!Z";
+    assert_eq!(last(&client.play(path)).unwrap(), "other", "set before Bind, in the same transaction");
+    let seen = client.play("Q SELECT current_setting('search_path')|!Z");
     assert_eq!(last(&seen).unwrap(), "\"$user\", public", "and undone at its end");
-    let seen = client.play(&[
-        parse("", "SELECT 'fail before me'"),
-        bind("", "", &[]),
-        execute("", 0),
-        sync(),
-        ready.clone(),
-    ]);
-    assert_eq!(kinds(&seen), "12EZ");
-    assert_eq!(kinds(&client.play(&[query("SELECT 'ask after'"), ready])), "TDCZ");
+    assert_eq!(kinds(&client.play("P - SELECT 'fail before me'|B - -|E -|S|!Z")), "12EZ");
+    assert_eq!(kinds(&client.play("Q SELECT 'ask after'|!Z")), "TDCZ");
     drop(client);
     let found = notes.0.lock().unwrap().join("\n");
     for expected in [

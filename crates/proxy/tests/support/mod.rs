@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each file of tests uses a part")]
 
+pub mod script;
+
 use anomalist_lab::server::{Engine, Server, Setup};
 use anomalist_proxy::{
     Answer, Interest, Limits, Observer, Outcome, PassThrough, Proxy, Request, Run, Service, Verdict,
