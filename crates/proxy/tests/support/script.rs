@@ -97,42 +97,54 @@ impl Client {
     }
 }
 
-/// Everything that the protocol has, each script on the state that the one before has left.
-pub const SCRIPTS: &[(&str, &str)] = &[
-    ("simple", "Q SELECT 1, NULL, 'ä'; SELECT 2 WHERE false; ; SELECT 3|!Z"),
-    ("empty", "Q |!Z"),
-    ("notice", "Q DROP TABLE IF EXISTS nothing|!Z"),
-    ("an error in the middle", "Q SELECT 1; SELECT 1/0; SELECT 3|!Z"),
-    ("a transaction that fails", "Q BEGIN|!Z|Q SELEC|!Z|Q SELECT 1|!Z|Q COMMIT|!Z"),
-    ("copy in", "Q COPY t FROM STDIN|!G|d 1\\tone\\n2\\t|d two\\n|c|!Z"),
-    ("copy in, given up", "Q COPY t FROM STDIN|!G|d 3\\tx\\n|f no|!Z"),
-    ("copy in, refused", "Q COPY t FROM STDIN|!G|d bad\\tx\\n|d 5\\tx\\n|c|!Z"),
-    ("copy out", "Q COPY t TO STDOUT; SELECT count(*) FROM t|!Z"),
-    (EXTENDED, "P s SELECT v FROM t WHERE id = $1::int|D S s|B - s 1|D P -|E -|S|B - s 2|E -|S|!Z|!Z"),
-    ("the unnamed statement outlives Sync", "P - SELECT 7|S|!Z|B - -|E -|S|!Z"),
+/// Everything that the protocol has, each script on the state that the one before has left, and the
+/// kinds of messages with which PostgreSQL answers.
+pub const SCRIPTS: &[(&str, &str, &str)] = &[
+    ("simple", "Q SELECT 1, NULL, 'ä'; SELECT 2 WHERE false; ; SELECT 3|!Z", "TDCTCTDCZ"),
+    ("empty", "Q |!Z", "IZ"),
+    ("notice", "Q DROP TABLE IF EXISTS nothing|!Z", "NCZ"),
+    ("an error in the middle", "Q SELECT 1; SELECT 1/0; SELECT 3|!Z", "TDCEZ"),
+    ("a transaction that fails", "Q BEGIN|!Z|Q SELEC|!Z|Q SELECT 1|!Z|Q COMMIT|!Z", "CZEZEZCZ"),
+    ("copy in", "Q COPY t FROM STDIN|!G|d 1\\tone\\n2\\t|d two\\n|c|!Z", "GCZ"),
+    ("copy in, given up", "Q COPY t FROM STDIN|!G|d 3\\tx\\n|f no|!Z", "GEZ"),
+    ("copy in, refused", "Q COPY t FROM STDIN|!G|d bad\\tx\\n|d 5\\tx\\n|c|!Z", "GEZ"),
+    ("copy out", "Q COPY t TO STDOUT; SELECT count(*) FROM t|!Z", "HddcCTDCZ"),
+    (
+        EXTENDED,
+        "P s SELECT v FROM t WHERE id = $1::int|D S s|B - s 1|D P -|E -|S|B - s 2|E -|S|!Z|!Z",
+        "1tT2TDCZ2DCZ",
+    ),
+    ("the unnamed statement outlives Sync", "P - SELECT 7|S|!Z|B - -|E -|S|!Z", "1Z2DCZ"),
     (
         "a pipeline that fails",
         "P - INSERT INTO t VALUES (8, 'eight')|B - -|E -|P - INSERT INTO t VALUES (8, 'again')|B - -|E -\
          |P - SELECT 'ignored'|B - -|E -|S|Q SELECT count(*) FROM t WHERE id = 8|!Z|!Z",
+        "12C12EZTDCZ",
     ),
-    ("a statement that is there", "P s SELECT 1|S|!Z|B - s 1|E -|S|!Z"),
-    ("no such statement", "B - none|E -|S|!Z"),
+    ("a statement that is there", "P s SELECT 1|S|!Z|B - s 1|E -|S|!Z", "EZ2DCZ"),
+    ("no such statement", "B - none|E -|S|!Z", "EZ"),
     (
         "portals",
         "Q BEGIN|!Z|P g SELECT generate_series(1, 5)|B a g|B b g|E a 2|E b 4|H|!s|E a 2|E a 2|C P b|E b 1|S|!Z\
          |Q ROLLBACK|!Z",
+        "CZ122DDsDDDDsDDsDC3EZCZ",
     ),
-    ("extended copy in, as libpq does it", "P - COPY t FROM STDIN|B - -|E -|S|!G|d 21\\tx\\n|c|S|!Z"),
+    (
+        "extended copy in, as libpq does it",
+        "P - COPY t FROM STDIN|B - -|E -|S|!G|d 21\\tx\\n|c|S|!Z",
+        "12GCZ",
+    ),
     (
         "extended copy in, refused",
         "P - COPY t FROM STDIN|B - -|E -|S|!G|d bad\\tx\\n|c|S|!Z|Q SELECT count(*) FROM t|!Z",
+        "12GEZTDCZ",
     ),
-    ("close", "C S s|B - s 1|S|!Z"),
-    ("a notification", "Q LISTEN c; NOTIFY c, 'hello'|!Z|Q UNLISTEN *|!Z"),
-    ("a parameter", "Q SET application_name = 'other'|!Z|Q RESET application_name|!Z"),
-    ("a long row", "Q SELECT repeat('x', 5000000), repeat('y', 100)|!Z"),
-    ("a function call", "F 1598|!Z"),
-    ("the end", "Q TRUNCATE t|!Z|Q DISCARD ALL|!Z"),
+    ("close", "C S s|B - s 1|S|!Z", "3EZ"),
+    ("a notification", "Q LISTEN c; NOTIFY c, 'hello'|!Z|Q UNLISTEN *|!Z", "CCAZCZ"),
+    ("a parameter", "Q SET application_name = 'other'|!Z|Q RESET application_name|!Z", "CSZCSZ"),
+    ("a long row", "Q SELECT repeat('x', 5000000), repeat('y', 100)|!Z", "TDCZ"),
+    ("a function call", "F 1598|!Z", "VZ"),
+    ("the end", "Q TRUNCATE t|!Z|Q DISCARD ALL|!Z", "CZCZ"),
 ];
 
 /// The name of a script that tests use by itself.
