@@ -33,6 +33,7 @@ pages! {
     crate_lab: "../../lab/README.md"
     crate_level: "../../level/README.md"
     crate_online: "../../online/README.md"
+    crate_proxy: "../../proxy/README.md"
     crate_report: "../../report/README.md"
     crate_sql: "../../sql/README.md"
     crate_sqltext: "../../sqltext/README.md"

@@ -30,6 +30,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("incremental", 3),
     ("workload", 3),
     ("http", 0),
+    ("proxy", 0),
     ("client", 4),
     ("databases", 5),
     ("lab", 6),

@@ -14,6 +14,7 @@ mod postgres;
 mod postgres_codec;
 
 use crate::Database;
+use anomalist_proxy::message::{broken, read_exactly};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -263,15 +264,4 @@ impl Drop for Gone<'_> {
         self.inner.lock().remove(&self.number);
         self.inner.ended.notify_all();
     }
-}
-
-/// Reads exactly so many bytes, without trusting the number for an allocation.
-fn read_exactly(reader: &mut impl io::Read, length: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(length.min(1 << 16));
-    io::Read::read_to_end(&mut io::Read::take(reader, length as u64), &mut bytes)?;
-    if bytes.len() == length { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-}
-
-fn broken(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why)
 }

@@ -7,6 +7,7 @@
 use super::postgres_codec::{decode, encode};
 use super::{broken, read_exactly};
 use crate::{Code, Database, Outcome, Prepared, ResultColumn, Session, SqlError, Status, Type};
+use anomalist_proxy::message::{Body, put as message};
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::Value;
 use std::collections::BTreeMap;
@@ -132,13 +133,6 @@ fn start(reader: &mut impl Read, writer: &mut impl Write) -> io::Result<Option<B
     }
 }
 
-fn message(writer: &mut impl Write, kind: u8, body: &[u8]) -> io::Result<()> {
-    let length = i32::try_from(body.len() + 4).map_err(|_| broken("an answer is too long"))?;
-    writer.write_all(&[kind])?;
-    writer.write_all(&length.to_be_bytes())?;
-    writer.write_all(body)
-}
-
 fn error_fields(error: &SqlError) -> Vec<u8> {
     let severity = if error.code == Code::Protocol { "FATAL" } else { "ERROR" };
     let mut fields = format!(
@@ -151,49 +145,6 @@ fn error_fields(error: &SqlError) -> Vec<u8> {
     }
     fields.push('\0');
     fields.into_bytes()
-}
-
-/// Takes a message's body apart.
-struct Body<'b> {
-    bytes: &'b [u8],
-}
-
-impl<'b> Body<'b> {
-    fn take(&mut self, length: usize) -> io::Result<&'b [u8]> {
-        if self.bytes.len() < length {
-            return Err(broken("a message is too short"));
-        }
-        let (taken, rest) = self.bytes.split_at(length);
-        self.bytes = rest;
-        Ok(taken)
-    }
-
-    fn text(&mut self) -> io::Result<String> {
-        let end = self.bytes.iter().position(|&b| b == 0).ok_or_else(|| broken("a text does not end"))?;
-        let text = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
-        self.bytes = &self.bytes[end + 1..];
-        Ok(text)
-    }
-
-    fn byte(&mut self) -> io::Result<u8> {
-        Ok(self.take(1)?[0])
-    }
-
-    fn short(&mut self) -> io::Result<i16> {
-        let b = self.take(2)?;
-        Ok(i16::from_be_bytes([b[0], b[1]]))
-    }
-
-    fn int(&mut self) -> io::Result<i32> {
-        let b = self.take(4)?;
-        Ok(i32::from_be_bytes([b[0], b[1], b[2], b[3]]))
-    }
-
-    /// A counted list of formats.
-    fn shorts(&mut self) -> io::Result<Vec<i16>> {
-        let count = self.short()?;
-        (0..count).map(|_| self.short()).collect()
-    }
 }
 
 fn format_of(formats: &[i16], at: usize) -> i16 {

@@ -1,0 +1,370 @@
+//! From the client to the server.
+
+use crate::flow::{Asked, Status};
+use crate::message::{self, Body, ServerError, put, read_exactly};
+use crate::observe::{Interest, Request, Rows, Run, RunError, Verdict};
+use crate::session::{Shared, lock};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::net::TcpStream;
+
+/// The name of statements and portals of the observer.
+const OWN: &str = "anomalist proxy";
+
+/// Passes messages until the client ends the session.
+pub(crate) fn run<R: Read>(reader: BufReader<R>, server: &TcpStream, shared: &Shared) -> io::Result<()> {
+    let server = Upstream { writer: BufWriter::new(server), shared };
+    Upward { reader, server, refused: false, open: None }.run()
+}
+
+/// The way to the server.
+struct Upstream<'a> {
+    writer: BufWriter<&'a TcpStream>,
+    shared: &'a Shared,
+}
+
+impl Upstream<'_> {
+    fn send(&mut self, asked: Asked, injected: bool, kind: u8, body: &[u8]) -> io::Result<()> {
+        lock(&self.shared.state).flow.ask(asked, injected);
+        put(&mut self.writer, kind, body)
+    }
+
+    /// Sends what is in the buffer, and makes the server answer what it has.
+    fn flush(&mut self, simple: bool) -> io::Result<()> {
+        if !simple {
+            put(&mut self.writer, b'H', &[])?;
+        }
+        self.writer.flush()
+    }
+}
+
+struct Upward<'a, R> {
+    reader: BufReader<R>,
+    server: Upstream<'a>,
+    /// The observer refused a part of an extended query: the rest of it is ignored.
+    refused: bool,
+    /// A request in step that is taking data from the client.
+    open: Option<Request>,
+}
+
+/// Where a statement of the observer stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Beside a simple query: it is one itself.
+    Simple,
+    /// Within an extended query, and so within its transaction. A simple query would commit there.
+    Within,
+    /// After an extended query: one of its own. A simple query would drop the unnamed statement.
+    Between,
+}
+
+impl Place {
+    fn before(request: &Request) -> Self {
+        if request.is_simple() { Self::Simple } else { Self::Within }
+    }
+
+    fn after(request: &Request) -> Self {
+        if *request == Request::Sync { Self::Between } else { Self::before(request) }
+    }
+}
+
+/// The server, beside one request.
+struct Beside<'s, 'a> {
+    server: &'s mut Upstream<'a>,
+    place: Place,
+}
+
+impl Beside<'_, '_> {
+    fn ask(&mut self, statement: &str) -> io::Result<()> {
+        let text = format!("{statement}\0");
+        if self.place == Place::Simple {
+            self.server.send(Asked::Query, true, b'Q', text.as_bytes())?;
+            return self.server.flush(true);
+        }
+        let own = format!("S{OWN}\0");
+        let names = format!("{OWN}\0{OWN}\0");
+        self.server.send(Asked::Close, true, b'C', own.as_bytes())?;
+        self.server.send(
+            Asked::Parse,
+            true,
+            b'P',
+            &[format!("{OWN}\0{text}").as_bytes(), &[0; 2]].concat(),
+        )?;
+        self.server.send(Asked::Bind, true, b'B', &[names.as_bytes(), &[0; 6]].concat())?;
+        self.server.send(Asked::Execute, true, b'E', &[format!("{OWN}\0").as_bytes(), &[0; 4]].concat())?;
+        self.server.send(Asked::Close, true, b'C', format!("P{OWN}\0").as_bytes())?;
+        self.server.send(Asked::Close, true, b'C', own.as_bytes())?;
+        if self.place == Place::Between {
+            self.server.send(Asked::Sync, true, b'S', &[])?;
+        }
+        self.server.flush(self.place == Place::Between)
+    }
+}
+
+impl Run for Beside<'_, '_> {
+    fn run(&mut self, statement: &str) -> Result<Rows, RunError> {
+        let shared = self.server.shared;
+        if !shared.interest.in_step() {
+            return Err(RunError::OutOfStep);
+        }
+        {
+            let mut state = shared.settle().map_err(RunError::Gone)?;
+            if state.flow.is_skipping() || state.flow.wants_data() {
+                return Err(RunError::Skipping);
+            }
+            state.rows.clear();
+            state.error = None;
+            // The server then ignores what the client has asked for: the error is its answer.
+            state.share_error = self.place == Place::Within;
+        }
+        self.ask(statement).map_err(RunError::Gone)?;
+        let mut state = shared.settle().map_err(RunError::Gone)?;
+        match state.error.take() {
+            Some(error) => Err(RunError::Server(error)),
+            None => Ok(std::mem::take(&mut state.rows)),
+        }
+    }
+
+    fn status(&self) -> Status {
+        lock(&self.server.shared.state).flow.status()
+    }
+}
+
+impl<R: Read> Upward<'_, R> {
+    fn run(&mut self) -> io::Result<()> {
+        loop {
+            if self.reader.buffer().is_empty() {
+                self.server.writer.flush()?;
+            }
+            let Some((kind, length)) = message::head(&mut self.reader)? else {
+                return self.server.writer.flush();
+            };
+            if matches!(kind, b'd' | b'p') || !b"QPBDECSFcf".contains(&kind) {
+                self.stream(kind, length)?;
+                continue;
+            }
+            if length > self.server.shared.limits.message {
+                let error = ServerError { code: "54000".into(), message: "the message is too long".into() };
+                return self.answer(b'E', &error.fields("FATAL"));
+            }
+            let body = read_exactly(&mut self.reader, length)?;
+            self.handle(kind, &body)?;
+        }
+    }
+
+    /// Passes a message that is not looked at, without holding it in memory.
+    fn stream(&mut self, kind: u8, length: usize) -> io::Result<()> {
+        if kind == b'd' {
+            lock(&self.server.shared.state).flow.ask(Asked::CopyData, false);
+        }
+        let said = i32::try_from(length + 4).map_err(|_| message::broken("a message is too long"))?;
+        let skipped = self.refused && kind != b'X';
+        if !skipped {
+            self.server.writer.write_all(&[kind])?;
+            self.server.writer.write_all(&said.to_be_bytes())?;
+        }
+        let mut body = Read::take(&mut self.reader, length as u64);
+        let copied = match skipped {
+            true => io::copy(&mut body, &mut io::sink())?,
+            false => io::copy(&mut body, &mut self.server.writer)?,
+        };
+        if copied == length as u64 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    fn handle(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
+        if self.refused && kind != b'S' {
+            return Ok(());
+        }
+        self.refused = false;
+        if matches!(kind, b'c' | b'f') {
+            return self.end_copy(kind, body);
+        }
+        if let Some(open) = self.open.take() {
+            if self.server.shared.settle()?.flow.wants_data() {
+                // Some clients send Sync before they notice that they are to send data.
+                self.open = Some(open);
+                let asked = if kind == b'S' { Asked::Sync } else { Asked::CopyData };
+                return self.server.send(asked, false, kind, body);
+            }
+            // The server has ended a COPY before the client has.
+            self.conclude(open)?;
+        }
+        let mut parts = Body { bytes: body };
+        match kind {
+            b'Q' => self.consult(Asked::Query, kind, body, || Ok(Request::Query { text: text(&mut parts)? })),
+            b'F' => self.consult(Asked::Call, kind, body, || Ok(Request::Call)),
+            b'S' => self.consult(Asked::Sync, kind, body, || Ok(Request::Sync)),
+            b'P' => self.parse(kind, body),
+            b'B' => {
+                let (portal, statement) = (parts.raw_text()?, parts.raw_text()?);
+                let text = lock(&self.server.shared.state).flow.bind(portal, statement);
+                self.consult(Asked::Bind, kind, body, || {
+                    let formats = parts.shorts()?;
+                    let values = parts.values()?.into_iter().map(|v| v.map(<[u8]>::to_vec)).collect();
+                    Ok(Request::Bind { portal: lossy(portal), text, formats, values })
+                })
+            }
+            b'E' => {
+                let portal = parts.raw_text()?;
+                let text = lock(&self.server.shared.state).flow.portal(portal);
+                self.consult(Asked::Execute, kind, body, || {
+                    Ok(Request::Execute { portal: lossy(portal), text })
+                })
+            }
+            b'C' => {
+                let (what, name) = (parts.byte()?, parts.raw_text()?);
+                lock(&self.server.shared.state).flow.close(what, name);
+                self.server.send(Asked::Close, false, kind, body)
+            }
+            _ => self.server.send(Asked::Describe, false, kind, body),
+        }
+    }
+
+    fn parse(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
+        let mut parts = Body { bytes: body };
+        let (name, statement) = (parts.raw_text()?, lossy(parts.raw_text()?));
+        let types = parts.bytes;
+        let request = || Ok(Request::Parse { name: lossy(name), text: statement.as_str().into() });
+        let verdict = self.verdict(request)?;
+        if let Verdict::Refuse(error) = verdict.1 {
+            return self.refuse(&error, false);
+        }
+        lock(&self.server.shared.state).flow.parse(name, &statement);
+        match verdict.1 {
+            Verdict::Replace(text) => {
+                put(&mut self.server.writer, kind, &[name, &[0], text.as_bytes(), &[0], types].concat())
+            }
+            Verdict::Pass | Verdict::Refuse(_) => put(&mut self.server.writer, kind, body),
+        }
+    }
+
+    /// What the observer says about a request, and the request if the observer is to see its end.
+    fn verdict(
+        &mut self,
+        request: impl FnOnce() -> io::Result<Request>,
+    ) -> io::Result<(Option<Request>, Verdict)> {
+        let shared = self.server.shared;
+        if shared.interest == Interest::Nothing || lock(&shared.state).flow.is_skipping() {
+            // In step, the end of a failed query is still to be seen; other requests are ignored.
+            return Ok((None, Verdict::Pass));
+        }
+        let request = request()?;
+        if shared.interest.in_step() {
+            // Answers on their way would wait for the observer, and the observer for them.
+            self.server.flush(Place::before(&request) == Place::Simple)?;
+            if shared.settle()?.flow.is_skipping() {
+                return Ok((None, Verdict::Pass));
+            }
+        }
+        let mut beside = Beside { server: &mut self.server, place: Place::before(&request) };
+        let verdict = lock(&shared.observer).request(&request, &mut beside);
+        let awaited = shared.interest.in_step() && request.is_awaited();
+        Ok((awaited.then_some(request), verdict))
+    }
+
+    /// Asks the observer, and does what it says.
+    fn consult(
+        &mut self,
+        asked: Asked,
+        kind: u8,
+        body: &[u8],
+        request: impl FnOnce() -> io::Result<Request>,
+    ) -> io::Result<()> {
+        let (mut awaited, verdict) = self.verdict(request)?;
+        let in_step = self.server.shared.interest.in_step();
+        if in_step && asked == Asked::Sync {
+            awaited = Some(Request::Sync);
+        }
+        if awaited.is_some() {
+            let mut state = lock(&self.server.shared.state);
+            state.outcome.tags.clear();
+            state.hold = matches!(asked, Asked::Query | Asked::Sync | Asked::Call);
+            state.held = None;
+        }
+        match verdict {
+            Verdict::Replace(text) if asked == Asked::Query => {
+                self.server.send(asked, false, kind, format!("{text}\0").as_bytes())?;
+            }
+            Verdict::Pass | Verdict::Replace(_) => self.server.send(asked, false, kind, body)?,
+            Verdict::Refuse(_) if asked == Asked::Sync => self.server.send(asked, false, kind, body)?,
+            Verdict::Refuse(error) => {
+                lock(&self.server.shared.state).hold = false;
+                return self.refuse(&error, asked == Asked::Query || asked == Asked::Call);
+            }
+        }
+        match awaited {
+            Some(request) => self.conclude(request),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for the answer and shows it to the observer.
+    fn conclude(&mut self, request: Request) -> io::Result<()> {
+        let (shared, simple) = (self.server.shared, request.is_simple());
+        self.server.flush(simple || request == Request::Sync)?;
+        let outcome = {
+            let mut state = shared.settle()?;
+            if state.flow.wants_data() {
+                // The client must be heard, so that the statement can end.
+                state.hold = false;
+                self.open = Some(request);
+                return Ok(());
+            }
+            match request {
+                // The error of an extended query is also that of its end.
+                Request::Execute { .. } => state.outcome.clone(),
+                _ => std::mem::take(&mut state.outcome),
+            }
+        };
+        let mut beside = Beside { server: &mut self.server, place: Place::after(&request) };
+        lock(&shared.observer).finished(&request, &outcome, &mut beside);
+        let held = {
+            let mut state = lock(&shared.state);
+            state.hold = false;
+            state.held.take()
+        };
+        match held {
+            // What the observer did may have changed it.
+            Some(_) => self.answer(b'Z', &[lock(&shared.state).flow.status().byte()]),
+            None => Ok(()),
+        }
+    }
+
+    fn end_copy(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
+        self.server.send(Asked::CopyEnd, false, kind, body)?;
+        match self.open.take() {
+            Some(open) => {
+                let simple = open.is_simple();
+                lock(&self.server.shared.state).hold = simple;
+                self.conclude(open)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Answers a request with an error instead of sending it.
+    fn refuse(&mut self, error: &ServerError, simple: bool) -> io::Result<()> {
+        self.server.flush(simple)?;
+        let status = self.server.shared.settle()?.flow.status();
+        self.refused = !simple;
+        let mut client = lock(&self.server.shared.client);
+        put(&mut *client, b'E', &error.fields("ERROR"))?;
+        if simple {
+            put(&mut *client, b'Z', &[status.byte()])?;
+        }
+        client.flush()
+    }
+
+    fn answer(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
+        let mut client = lock(&self.server.shared.client);
+        put(&mut *client, kind, body)?;
+        client.flush()
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn text(parts: &mut Body<'_>) -> io::Result<std::sync::Arc<str>> {
+    Ok(lossy(parts.raw_text()?).into())
+}
