@@ -198,6 +198,24 @@ pub(super) fn start(listener: TcpListener, inner: Arc<Inner>, hosts: &[String]) 
     Server::start(listener, Router::new().fallback(blocking(respond)), settings)
 }
 
+/// Answers requests without a network: a line `METHOD PATH BODY` each.
+pub(super) fn replay(database: &Database, bytes: &[u8]) -> Vec<u8> {
+    let sessions = Sessions::default();
+    let mut answers = Vec::new();
+    for line in bytes.split(|&byte| byte == b'\n') {
+        let mut parts = line.splitn(3, |&byte| byte == b' ');
+        let mut part = || parts.next().unwrap_or_default();
+        let (method, path, body) = (String::from_utf8_lossy(part()), String::from_utf8_lossy(part()), part());
+        let answered = match request(database, &sessions, &method, &path, body) {
+            Ok(answer) => answer.to_string(),
+            Err(refused) => format!("{} {} {}", refused.status, refused.code, refused.message),
+        };
+        answers.extend(answered.into_bytes());
+        answers.push(b'\n');
+    }
+    answers
+}
+
 fn answer(status: StatusCode, body: &Json) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }

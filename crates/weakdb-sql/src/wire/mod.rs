@@ -326,6 +326,7 @@ pub fn replay(database: &Database, protocol: Protocol, bytes: &[u8]) -> Vec<u8> 
         Protocol::MySql => mysql::serve(database, line, "replayed"),
         Protocol::Http => {
             drop(line);
+            answers = http::replay(database, bytes);
             Ok(())
         }
     };
