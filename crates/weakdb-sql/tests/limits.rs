@@ -119,7 +119,14 @@ fn results_are_limited() {
     assert_eq!(error.message, "the statement finds more than 1000 rows");
     let wide = "SELECT repeat('x', 10000) FROM generate_series(1, 900)";
     assert_eq!(code(&mut session, wide), Code::TooMuch);
-    assert_eq!(code(&mut session, "SELECT repeat('x', 1000000000)"), Code::TooMuch);
+    for sql in [
+        "SELECT repeat('x', 1000000000)",
+        "SELECT repeat(repeat('x', 9000), 900000)",
+        "SELECT lpad('x', 99999999)",
+    ] {
+        assert_eq!(code(&mut session, sql), Code::TooMuch, "{sql}");
+    }
+    assert_eq!(ask(&mut session, "SELECT repeat('ab', 2), repeat('x', -1), rpad('x', 3, '-')"), "abab||x--");
     // Cursors keep their rows; what a session keeps is limited, and freed with them.
     let half = "CURSOR FOR SELECT repeat('x', 10000) FROM generate_series(1, 80)";
     run(&mut session, "BEGIN");
