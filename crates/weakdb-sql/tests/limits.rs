@@ -293,7 +293,7 @@ fn slow_and_idle_connections_end() {
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(server.connections(), 4);
     until(&server, 0);
-    // A session that asks for nothing is told why it ends.
+    // A session that asks for nothing gets the reason why it ends.
     let mut idle = raw(server.postgres().unwrap());
     startup(&mut idle);
     query(&mut idle, "SET idle_session_timeout = '100ms'");

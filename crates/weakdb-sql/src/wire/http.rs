@@ -242,20 +242,7 @@ fn request(
             )
         }
         ("POST", "/session") => {
-            let body = parsed()?;
-            let dialect = dialect(&body)?;
-            let mut all = sessions.lock();
-            let most = database.limits().connections;
-            if all.open.len() >= most {
-                return Err(Refused {
-                    status: StatusCode::SERVICE_UNAVAILABLE,
-                    code: Code::TooManyConnections.sqlstate().to_owned(),
-                    message: format!("there are {most} sessions already"),
-                });
-            }
-            all.count += 1;
-            let number = all.count;
-            all.open.insert(number, Open::new(Client::new(dialect, number)));
+            let number = open(database, sessions, dialect(&parsed()?)?)?;
             Ok(json!({"session": number}))
         }
         ("DELETE", path) if path.starts_with("/session/") => {
@@ -305,6 +292,23 @@ fn request(
             message: format!("there is no {method} {path}"),
         }),
     }
+}
+
+/// A session that outlives the request; its number.
+fn open(database: &Database, sessions: &Sessions, dialect: Dialect) -> Result<u64, Refused> {
+    let mut all = sessions.lock();
+    let most = database.limits().connections;
+    if all.open.len() >= most {
+        return Err(Refused {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: Code::TooManyConnections.sqlstate().to_owned(),
+            message: format!("there are {most} sessions already"),
+        });
+    }
+    all.count += 1;
+    let number = all.count;
+    all.open.insert(number, Open::new(Client::new(dialect, number)));
+    Ok(number)
 }
 
 fn no_session(number: u64) -> Refused {
