@@ -60,8 +60,8 @@ class Weakdb:
             self.process.wait()
 
     def memory(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) << 10
+        status = open(f"/proc/{self.process.pid}/status").read()
+        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) << 10
 
     def post(self, path, body, headers=None, timeout=60):
         connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=timeout)
@@ -218,8 +218,7 @@ def hostile_statements():
         for sql in ENDLESS + LARGE:
             began = time.monotonic()
             try:
-                status, answer = weakdb.sql(sql)
-                wrong = None
+                (status, answer), wrong = weakdb.sql(sql), None
             except (OSError, http.client.HTTPException, ValueError) as error:
                 status, answer, wrong = 0, {}, f"{sql[:60]}: {error!r}"
             took = time.monotonic() - began
@@ -271,8 +270,7 @@ def cancel_and_leave():
 
 
 def cpu(pid):
-    with open(f"/proc/{pid}/stat") as stat_file:
-        fields = stat_file.read().rsplit(")", 1)[1].split()
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
 
 
@@ -386,7 +384,7 @@ def watch_folder():
             mode = stat.S_IMODE(os.stat(os.path.join(place, name)).st_mode)
             results.append(None if mode == 0o700 else f"mode {mode:o}")
             results.append(f"the name has the process's number: {name}" if str(process.pid) in name.split("-") else None)
-        for pid in range(process.pid, process.pid + 300):
+        for pid in range(process.pid + 1, process.pid + 300):
             os.symlink(victim, os.path.join(place, f"anomalist-watch-{pid}-0"))
         process = start()
         process.stdout.readline()
@@ -431,13 +429,11 @@ def listening(parent, marker):
     for _ in range(300):
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                with open(f"/proc/{pid}/cmdline") as line:
-                    words = line.read().split("\0")
+                words = open(f"/proc/{pid}/cmdline").read().split("\0")
                 if os.path.basename(words[0]) != marker or int(open(f"/proc/{pid}/stat").read().split()[3]) != parent:
                     continue
                 if marker == "postgres":
-                    with open(os.path.join(words[words.index("-D") + 1], "postmaster.pid")) as file:
-                        lines = file.read().split("\n")
+                    lines = open(os.path.join(words[words.index("-D") + 1], "postmaster.pid")).read().split("\n")
                     if len(lines) > 7 and "ready" in lines[7]:
                         return int(lines[3])
                 else:
