@@ -1,6 +1,8 @@
 //! What every fuzz target does with its bytes: they end as a history or a diagnostic, never in a panic; a history can be
 //! indexed, and survives Anomalist's own format.
 
+pub mod weak;
+
 use anomalist_format::{Format, Input, Loaded, ReadError, ReadOptions, Sink, WriteError};
 use anomalist_history::{History, Indexed};
 use std::io::Write;

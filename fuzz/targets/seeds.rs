@@ -33,6 +33,7 @@ fn write_seeds() {
     let corpus = Path::new(&corpus);
     std::fs::create_dir_all(corpus.join("certificate")).expect("the corpus can be created");
     std::fs::write(corpus.join("certificate/seed"), CERTIFICATE).expect("the corpus can be written");
+    write_messages(corpus);
     for &format in Format::ALL {
         let folder = corpus.join(format.name());
         std::fs::create_dir_all(&folder).expect("the corpus can be created");
@@ -125,3 +126,62 @@ fn histories() -> Vec<History> {
     }
     all
 }
+
+/// Statements, and messages that carry them.
+fn write_messages(corpus: &Path) {
+    let put = |target: &str, name: String, bytes: Vec<u8>| {
+        std::fs::create_dir_all(corpus.join(target)).expect("the corpus can be created");
+        std::fs::write(corpus.join(target).join(name), bytes).expect("the corpus can be written");
+    };
+    for (n, sql) in STATEMENTS.iter().enumerate() {
+        for target in ["sql-text", "sql-run", "instrument"] {
+            put(target, format!("seed-{n}"), sql.as_bytes().to_vec());
+        }
+        let query = [sql.as_bytes(), b"\0"].concat();
+        let parse = [b"\0", sql.as_bytes(), b"\0\0\0"].concat();
+        let run = [message(b'P', &parse), message(b'B', &[0; 8]), message(b'D', b"P\0"), message(b'E', &[0; 5])];
+        put("postgres-wire", format!("seed-{n}-simple"), [vec![1], message(b'Q', &query)].concat());
+        put("postgres-wire", format!("seed-{n}"), [&[1][..], &run.concat(), &message(b'S', b"")].concat());
+        let text = packet(&[b"\x03", sql.as_bytes()].concat());
+        let prepared = [packet(&[b"\x16", sql.as_bytes()].concat()), packet(b"\x17\x01\0\0\0\0\x01\0\0\0")];
+        put("mysql-wire", format!("seed-{n}-text"), [vec![1], text].concat());
+        put("mysql-wire", format!("seed-{n}"), [vec![1], prepared.concat()].concat());
+        let request = format!("POST /session {{}}\nPOST /sql {{\"session\": 1, \"sql\": {sql:?}}}\nDELETE /session/1");
+        put("http-requests", format!("seed-{n}"), request.into_bytes());
+    }
+    let keys = r#"POST /kv {"operations": [["begin"], ["write", "x", [1, null]], ["cas", "x", 1, 2], ["scan", ""], ["commit"]]}"#;
+    put("http-requests", "seed-keys".to_owned(), keys.into());
+    for (n, line) in LINES.iter().enumerate() {
+        put("stream-lines", format!("seed-{n}"), line.as_bytes().to_vec());
+    }
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+}
+
+fn packet(body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u32).to_le_bytes()[..3], &[0], body].concat()
+}
+
+const STATEMENTS: [&str; 12] = [
+    "SELECT id, sum(b) OVER (ORDER BY id) FROM t WHERE a LIKE 'x%' GROUP BY id, b HAVING count(*) > 0",
+    "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e WHERE n < 9) SELECT * FROM e, t",
+    "INSERT INTO t (id, a) VALUES (3, $1), (4, DEFAULT) ON CONFLICT (id) DO UPDATE SET a = excluded.a RETURNING *",
+    "INSERT INTO t (id, a) VALUES (3, ?) ON DUPLICATE KEY UPDATE a = VALUES(a)",
+    "UPDATE t SET b = round(b * 1.10, 1), c = c + INTERVAL '1 day' WHERE id IN (SELECT id FROM t) RETURNING id",
+    "DELETE FROM t WHERE d[1] = ANY(ARRAY[1, 2]) OR c::date = '2020-02-02'",
+    "BEGIN; SAVEPOINT s; SELECT * FROM t FOR UPDATE; ROLLBACK TO s; COMMIT",
+    "CREATE TABLE u (k SERIAL, v VARCHAR(9) CHECK (v <> ''), PRIMARY KEY (k)); CREATE VIEW w AS SELECT v FROM u",
+    "SET statement_timeout = '1s'; SHOW statement_timeout; SELECT @@max_allowed_packet; SHOW VARIABLES",
+    "SELECT to_char(now(), 'YYYY'), extract(year FROM c), 'a' ~ '[[:alpha:]]+', CAST('1.5' AS DECIMAL(4,1)) FROM t",
+    "DECLARE q CURSOR WITH HOLD FOR SELECT * FROM t; FETCH 2 FROM q; CLOSE q; KILL QUERY 7",
+    "SELECT a.relname, b.attname FROM pg_class a JOIN pg_attribute b ON a.oid = b.attrelid -- catalogue\n",
+];
+
+const LINES: [&str; 4] = [
+    r#"{"session":1,"ops":[["w","x",7],["r","y",null]],"start":3,"commit":[4,1]}"#,
+    r#"{"anomalist":1,"initial":0}"#,
+    r#"{"sid":1,"sno":0,"tid":"a","ops":[{"t":"w","k":"x","v":1}],"sts":{"p":1,"l":0},"cts":{"p":2,"l":0}}"#,
+    r#"{"id":"t","session":"s","snapshot":"1:3:2","xid":5,"commit":9,"outcome":"indeterminate","ops":[]}"#,
+];

@@ -30,7 +30,8 @@ type Rate = f64;
 pub fn measure(rounds: u32, as_json: bool, quiet: bool) -> Result<(), Failure> {
     let pgbench = program(Engine::Postgres, "pgbench").map_err(Failure::input)?;
     let server = Server::start(Engine::Postgres, &Setup::default()).map_err(Failure::input)?;
-    let bench = Bench { pgbench, target: server.target(0), folder: server.folder() };
+    let (target, password) = (server.target(0), server.password(0));
+    let bench = Bench { pgbench, target, password, folder: server.folder() };
     let mut table = Table::new(vec![
         ("isolation", Side::Left),
         ("sessions", Side::Right),
@@ -91,6 +92,7 @@ fn median(rates: &mut [Rate]) -> Rate {
 struct Bench<'a> {
     pgbench: PathBuf,
     target: &'a Target,
+    password: &'a str,
     folder: &'a Path,
 }
 
@@ -100,6 +102,7 @@ impl Bench<'_> {
         let own = std::env::current_exe().map_err(Failure::input)?;
         let runs = self.folder.join("runs");
         let mut command = Command::new(own);
+        command.env("PGPASSWORD", self.password);
         command.args(["test", &self.target.to_string(), "--isolation", level, "--json", "--quiet"]);
         command.args(["--workload", "register", "--distribution", "uniform", "--read-ratio", "0.5"]);
         let (operations, keys) = (OPERATIONS.to_string(), KEYS.to_string());
@@ -123,6 +126,7 @@ impl Bench<'_> {
                     CREATE TABLE anomalist_rows (id BIGINT NOT NULL PRIMARY KEY, sk BIGINT NOT NULL, val BIGINT NOT NULL)";
         self.target.connect().and_then(|mut session| session.run(made)).map_err(Failure::input)?;
         let mut command = Command::new(&self.pgbench);
+        command.env("PGPASSWORD", self.password);
         let (count, time) = (sessions.to_string(), SECONDS.to_string());
         command.args(["-n", "-M", "prepared", "-c", &count, "-j", &count, "-T", &time]);
         for sequence in 0..1_u32 << OPERATIONS {

@@ -36,7 +36,9 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use cli::{Cli, Command};
 use exit::{Exit, Failure};
+use std::io::{self, Write};
 use std::panic;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The program: parses the command line, runs the command.
@@ -53,10 +55,21 @@ pub fn parse<P: Parser>() -> Result<P, ExitCode> {
         let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         // An error repeats what was typed.
         let said = error.render().to_string();
-        match secret::masked(&said) {
-            masked if !asked && masked != said => terminal::tell(masked.trim_end()),
-            // There is no other way to say it if this cannot be printed.
-            _ => _ = error.print(),
+        let printed = match secret::masked(&said) {
+            masked if !asked && masked != said => {
+                terminal::tell(masked.trim_end());
+                Ok(())
+            }
+            _ => error.print().and_then(|()| io::stdout().flush()),
+        };
+        if let (true, Err(failed)) = (asked, printed) {
+            match Failure::io(Path::new("standard output"), failed) {
+                Failure::ClosedPipe => {}
+                failure => {
+                    terminal::tell(&failure.message().unwrap_or_default());
+                    return failure.exit().into();
+                }
+            }
         }
         if !asked && wants_json() {
             let message = secret::masked(&said);

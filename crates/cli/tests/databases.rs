@@ -247,30 +247,30 @@ fn restarts_are_no_violation_by_timestamps() {
 /// A password is used, and never written: not in answers, errors, or files.
 #[test]
 fn passwords_are_not_written() {
-    const SECRET: &str = "geheim-42";
     let server = match Server::start(Engine::Postgres, &Setup::default()) {
         Ok(server) => server,
         Err(missing @ ServerError::Missing { .. }) => return skip::missing("servers", missing),
         Err(error) => panic!("{error}"),
     };
+    let secret = server.password(0);
     let (host, port) = server.target(0).address().unwrap();
     let scratch = Scratch::new("databases-secret");
     let (runs, page) = (scratch.path("runs"), scratch.path("page.html"));
-    let good = format!("postgres://postgres:{SECRET}@{host}:{port}/postgres");
+    let good = format!("postgres://postgres:{secret}@{host}:{port}/postgres");
     let urls = [
         (good.clone(), 0),
-        (format!("postgres://{host}:{port}/postgres?user=postgres&password={SECRET}"), 0),
+        (format!("postgres://{host}:{port}/postgres?user=postgres&password={secret}"), 0),
         (format!("{good}?sslmode=require"), 3),
-        (format!("{good}?password={SECRET}&nonsense=1"), 3),
-        (format!("postgres://postgres:{SECRET}@{host}:1/postgres"), 3),
-        (format!("mysql://root:{SECRET}@{host}:1/x"), 3),
-        (format!("mysql://root:{SECRET}%4@{host}/x"), 3),
+        (format!("{good}?password={secret}&nonsense=1"), 3),
+        (format!("postgres://postgres:{secret}@{host}:1/postgres"), 3),
+        (format!("mysql://root:{secret}@{host}:1/x"), 3),
+        (format!("mysql://root:{secret}%4@{host}/x"), 3),
     ];
     for (url, status) in urls {
         let args = ["test", &url, "--txns", "100", "--runs", &runs, "--report", &page];
         for more in [&[][..], &["--json"]] {
             let run = Run::new(&[&args[..], more].concat(), b"", &[]).expect(status);
-            assert!(!run.text().contains(SECRET) && !run.stderr().contains(SECRET), "{}", run.stderr());
+            assert!(!run.text().contains(secret) && !run.stderr().contains(secret), "{}", run.stderr());
         }
     }
     let mut files = 0;
@@ -282,7 +282,7 @@ fn passwords_are_not_written() {
             } else if let Ok(bytes) = std::fs::read(entry.path()) {
                 files += 1;
                 let text = String::from_utf8_lossy(&bytes);
-                assert!(!text.contains(SECRET), "{}", entry.path().display());
+                assert!(!text.contains(secret), "{}", entry.path().display());
             }
         }
     }

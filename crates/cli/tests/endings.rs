@@ -35,6 +35,18 @@ fn a_closed_pipe_does_not_change_the_exit_status() {
     assert_eq!(unread(&format!("$ANOMALIST check {bad} --level linearizable --anomalies TAP-b")), "2");
     assert_eq!(unread(&format!("$ANOMALIST check {bad} --level rc --junit {junit}")), "1");
     assert!(scratch.read("j.xml").contains("<failure"));
+    assert_eq!(unread("$ANOMALIST --help"), "0");
+}
+
+/// What cannot be written is an error, also if it is help.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_changes_it() {
+    for asked in ["--help", "--version", "check --help", "levels"] {
+        let run = shell(&format!("$ANOMALIST {asked} > /dev/full; echo $? >&2"));
+        assert_eq!(run.stderr().lines().last(), Some("3"), "{asked}: {}", run.stderr());
+        assert!(run.stderr().contains("standard output"), "{asked}: {}", run.stderr());
+    }
 }
 
 #[test]

@@ -367,7 +367,7 @@ path = sys.argv[1] + "/runs"
 n = int(open(path).read()) + 1 if os.path.exists(path) else 1
 open(path, "w").write(str(n))
 body = json.dumps({"operations": [["write", "run%d" % n, 1]]}).encode()
-urllib.request.urlopen(urllib.request.Request(os.environ["ANOMALIST_HTTP_URL"] + "/kv", body))
+urllib.request.urlopen(urllib.request.Request(os.environ["ANOMALIST_HTTP_URL"] + "/kv", body, {"Content-Type": "application/json"}))
 sys.exit(1 if n == 2 else 0)
 "#;
     let file = folder.join("history.jsonl");

@@ -27,7 +27,7 @@ fn server(engine: Engine) -> Option<Server> {
 #[test]
 fn runs_share_a_server_and_leave_what_is_there() {
     let Some(server) = server(Engine::Postgres) else { return };
-    let url = server.target(0).to_string();
+    let url = server.url(0);
     let mut session = server.target(0).connect().unwrap();
     session.run("CREATE SCHEMA anomalist_sql; CREATE TABLE anomalist_sql.mine (a INT)").unwrap();
     let args = ["sql", &url, "--isolation", "serializable", "--level", "serializable", "--duration", "2s"];
@@ -54,7 +54,7 @@ impl Bench {
     }
 
     fn url(&self) -> String {
-        self.server.target(0).to_string()
+        self.server.url(0)
     }
 
     fn file(&self, text: &str) -> String {

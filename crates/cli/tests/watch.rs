@@ -222,7 +222,8 @@ fn transactions_come_over_sockets_and_http_and_metrics_say_so() {
     let answer = request(
         &http,
         &format!(
-            "POST /transactions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
+            "POST /transactions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n\
+             Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
              {:x}\r\n{first}\r\n{:x};x=y\r\n{second}\r\n0\r\n\r\n",
             first.len(),
             second.len()
@@ -232,11 +233,17 @@ fn transactions_come_over_sockets_and_http_and_metrics_say_so() {
         answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("{\"transactions\":1,\"malformed\":0}\n"),
         "{answer}"
     );
-    let bad = request(&http, "POST / HTTP/1.1\r\nContent-Length: 5\r\nConnection: close\r\n\r\njunk\n");
+    let bad = request(
+        &http,
+        "POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 5\r\nConnection: close\r\n\r\njunk\n",
+    );
     assert!(bad.ends_with("{\"transactions\":0,\"malformed\":1}\n"), "{bad}");
     for (wrong, status) in [
         ("GARBAGE\r\n\r\n", "400"),
-        ("POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", "413"),
+        ("POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n", "413"),
+        ("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\njunk\n", "415"),
+        ("POST / HTTP/1.1\r\nOrigin: http://evil.example\r\n\r\n", "403"),
+        ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403"),
         ("DELETE / HTTP/1.1\r\nConnection: close\r\n\r\n", "405"),
         ("GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n", "404"),
     ] {

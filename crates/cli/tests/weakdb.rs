@@ -43,7 +43,10 @@ fn sql(address: &str, session: u64, sql: &str) -> Json {
 
 fn post(address: &str, path: &str, body: &str) -> Json {
     let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!("POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     stream.write_all((head + body).as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -8,7 +8,11 @@
 //!
 //! A request reaches the router when it is there as a whole. [`Limits`] bound what a client can make large
 //! or slow: the head, the body, the time for either, the number of connections. A request beyond them is
-//! refused here, in the form that [`Settings::refuse`] gives it.
+//! refused here, in the form that [`Settings::refuse`] gives it. If all connections are taken, a new one
+//! takes the place of the one that has kept the server waiting longest: slow clients do not keep others
+//! out.
+//!
+//! Requests for other hosts, and requests of pages of other sites, are refused (`admit.rs`).
 //!
 //! ```
 //! use anomalist_http::{Router, Server, Settings, blocking, get};
@@ -21,9 +25,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod admit;
 mod handler;
 mod receive;
 mod server;
+mod waiting;
 
 pub use axum::Router;
 pub use axum::body::Bytes;
@@ -47,12 +53,17 @@ pub struct Limits {
     pub headers: usize,
     /// Bytes of a body.
     pub body: usize,
+    /// Bytes of all bodies that are in memory at one time.
+    pub bodies: usize,
     /// Connections at one time.
     pub connections: usize,
     /// Time for a head, from the end of the answer before it; and for each next part of a body.
     pub pause: Duration,
     /// Time for a whole body.
     pub whole: Duration,
+    /// How long a connection may keep the server waiting before another may take its place, if all are
+    /// taken.
+    pub grace: Duration,
     /// Time that requests have to end when the server stops.
     pub farewell: Duration,
 }
@@ -63,9 +74,11 @@ impl Default for Limits {
             head: 16 << 10,
             headers: 100,
             body: 64 << 20,
+            bodies: 256 << 20,
             connections: 128,
             pause: Duration::from_secs(30),
             whole: Duration::from_secs(300),
+            grace: Duration::from_secs(1),
             farewell: Duration::from_secs(5),
         }
     }
@@ -86,6 +99,13 @@ impl Limits {
         self
     }
 
+    /// With another size of all bodies together.
+    #[must_use]
+    pub fn with_bodies(mut self, bodies: usize) -> Limits {
+        self.bodies = bodies;
+        self
+    }
+
     /// With another size of bodies.
     #[must_use]
     pub fn with_body(mut self, body: usize) -> Limits {
@@ -103,13 +123,25 @@ pub struct Settings {
     pub refuse: fn(StatusCode, &'static str) -> Response,
     /// Counts the connections that are open. Servers may share it.
     pub open: Arc<AtomicUsize>,
+    /// Names of this server beside `localhost`, loopback addresses and the address that a client connected
+    /// to. Requests for other hosts, and requests of pages of other sites, get status 403.
+    pub hosts: Arc<[String]>,
+    /// The types of which a body that is posted has to be one; none: any.
+    pub types: &'static [&'static str],
     /// Bytes of stack of a handler's thread. They are only reserved.
     pub stack: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { limits: Limits::default(), refuse: plain, open: Arc::default(), stack: 2 << 20 }
+        Settings {
+            limits: Limits::default(),
+            refuse: plain,
+            open: Arc::default(),
+            hosts: Arc::default(),
+            types: &[],
+            stack: 2 << 20,
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use crate::Limits;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -15,19 +17,50 @@ const DRAINING: Duration = Duration::from_millis(500);
 /// Why a request is refused.
 pub(crate) type Refusal = (StatusCode, &'static str);
 
-/// Reads the body.
-pub(crate) async fn whole<B>(request: Request<B>, limits: &Limits) -> Result<Request<Body>, Refusal>
+/// Bytes of bodies that count until this is dropped.
+pub(crate) struct Held {
+    all: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Held {
+    pub(crate) fn new(all: &Arc<AtomicUsize>) -> Held {
+        Held { all: all.clone(), bytes: 0 }
+    }
+
+    fn add(&mut self, bytes: usize, most: usize) -> Result<(), Refusal> {
+        self.bytes += bytes;
+        match self.all.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= most {
+            true => Ok(()),
+            false => Err((StatusCode::SERVICE_UNAVAILABLE, "too many bodies at one time")),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Reads the body, unless the request is refused already.
+pub(crate) async fn whole<B>(
+    request: Request<B>,
+    limits: &Limits,
+    refused: Option<Refusal>,
+    held: &mut Held,
+) -> Result<Request<Body>, Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
     let (head, mut body) = request.into_parts();
-    let refused = refused_by_head(&head.headers).or_else(|| {
+    let refused = refused.or_else(|| refused_by_head(&head.headers)).or_else(|| {
         let too_long = body.size_hint().lower() > limits.body as u64;
         too_long.then_some((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"))
     });
     let read = match refused {
         Some(refusal) => Err(refusal),
-        None => read(&mut body, limits).await,
+        None => read(&mut body, limits, held).await,
     };
     match read {
         Ok(bytes) => Ok(Request::from_parts(head, Body::from(bytes))),
@@ -47,7 +80,7 @@ fn refused_by_head(headers: &HeaderMap) -> Option<Refusal> {
 }
 
 /// Takes memory as bytes come, so that a length alone reserves nothing.
-async fn read<B>(body: &mut B, limits: &Limits) -> Result<Vec<u8>, Refusal>
+async fn read<B>(body: &mut B, limits: &Limits, held: &mut Held) -> Result<Vec<u8>, Refusal>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
@@ -65,6 +98,7 @@ where
         if data.len() > limits.body - bytes.len() {
             return Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"));
         }
+        held.add(data.len(), limits.bodies)?;
         bytes.extend_from_slice(&data);
     }
 }

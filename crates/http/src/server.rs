@@ -1,7 +1,9 @@
 //! Connections: accepted up to the limit, served by hyper, ended together.
 
+use crate::admit::Admission;
 use crate::handler::Peer;
-use crate::receive::whole;
+use crate::receive::{Held, whole};
+use crate::waiting::{Left, Waiting, Waits};
 use crate::{Limits, Settings};
 use axum::Router;
 use axum::http::Request;
@@ -109,6 +111,8 @@ fn run(
             router,
             graceful: graceful.clone(),
             places: Arc::new(Semaphore::new(settings.limits.connections)),
+            waiting: Arc::default(),
+            held: Arc::default(),
             settings,
         };
         let accepting = tokio::spawn(hall.accept(listener));
@@ -131,6 +135,9 @@ struct Hall {
     settings: Settings,
     graceful: Arc<GracefulShutdown>,
     places: Arc<Semaphore>,
+    waiting: Arc<Waiting>,
+    /// Bytes of bodies.
+    held: Arc<AtomicUsize>,
 }
 
 impl Hall {
@@ -140,19 +147,41 @@ impl Hall {
                 tokio::time::sleep(SHORT).await;
                 continue;
             };
-            match Arc::clone(&self.places).try_acquire_owned() {
-                Ok(place) => self.serve(stream, peer, place),
+            match self.place().await {
+                Some(place) => self.serve(stream, peer, place),
                 // A client that does not take the answer notices the end of the connection.
-                Err(_) => _ = stream.into_std().and_then(|mut stream| stream.write_all(BUSY)),
+                None => _ = stream.into_std().and_then(|mut stream| stream.write_all(BUSY)),
             }
         }
     }
 
+    /// A free place, if need be that of the connection that has kept the server waiting longest.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Some(place);
+        }
+        if !self.waiting.end_longest(self.settings.limits.grace) {
+            return None;
+        }
+        // The place is free as soon as the connection's task has seen that it is to end.
+        tokio::time::timeout(SHORT * 10, self.places.clone().acquire_owned()).await.ok()?.ok()
+    }
+
     fn serve(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
         let open = Open::new(&self.settings.open);
-        let (router, limits, refuse) = (self.router.clone(), self.settings.limits, self.settings.refuse);
-        let service = service_fn(move |request| answer(router.clone(), limits, refuse, peer, request));
-        let Limits { head, headers, pause, .. } = limits;
+        let waits = self.waiting.add();
+        let local = stream.local_addr().ok().map(|address| address.ip().to_canonical());
+        let desk = Arc::new(Desk {
+            limits: self.settings.limits,
+            refuse: self.settings.refuse,
+            admission: Admission { local, hosts: self.settings.hosts.clone(), types: self.settings.types },
+            peer,
+            waits: waits.clone(),
+            held: self.held.clone(),
+        });
+        let router = self.router.clone();
+        let service = service_fn(move |request| Desk::answer(desk.clone(), router.clone(), request));
+        let Limits { head, headers, pause, .. } = self.settings.limits;
         // Latency is only worse without it.
         _ = stream.set_nodelay(true);
         let connection = http1::Builder::new()
@@ -164,34 +193,51 @@ impl Hall {
             .half_close(true)
             .serve_connection(TokioIo::new(stream), service);
         let connection = self.graceful.watch(connection);
-        tokio::spawn(async move {
+        let number = waits.number;
+        let task = tokio::spawn(async move {
             // The place is free before the connection is no longer counted.
-            let _taken = (place, open);
+            let _taken = (place, open, Left(waits));
             // An error is the client's: it went away, or does not speak HTTP and was answered so.
             _ = connection.await;
         });
+        self.waiting.note(number, task.abort_handle());
     }
 }
 
-async fn answer(
-    mut router: Router,
+/// What the requests of a connection share.
+struct Desk {
     limits: Limits,
     refuse: fn(axum::http::StatusCode, &'static str) -> Response,
+    admission: Admission,
     peer: SocketAddr,
-    request: Request<Incoming>,
-) -> Result<Response, Infallible> {
-    match whole(request, &limits).await {
-        Ok(mut request) => {
-            request.extensions_mut().insert(Peer(peer));
-            router.call(request).await
-        }
-        Err((status, why)) => {
-            let mut response = refuse(status, why);
-            // Where the next request begins is unknown.
-            let close = axum::http::HeaderValue::from_static("close");
-            response.headers_mut().insert(axum::http::header::CONNECTION, close);
-            Ok(response)
-        }
+    waits: Arc<Waits>,
+    held: Arc<AtomicUsize>,
+}
+
+impl Desk {
+    async fn answer(
+        self: Arc<Self>,
+        mut router: Router,
+        request: Request<Incoming>,
+    ) -> Result<Response, Infallible> {
+        let refused = self.admission.refuses(&request);
+        let mut held = Held::new(&self.held);
+        let answer = match whole(request, &self.limits, refused, &mut held).await {
+            Ok(mut request) => {
+                self.waits.set(false);
+                request.extensions_mut().insert(Peer(self.peer));
+                router.call(request).await
+            }
+            Err((status, why)) => {
+                let mut response = (self.refuse)(status, why);
+                // Where the next request begins is unknown.
+                let close = axum::http::HeaderValue::from_static("close");
+                response.headers_mut().insert(axum::http::header::CONNECTION, close);
+                Ok(response)
+            }
+        };
+        self.waits.set(true);
+        answer
     }
 }
 

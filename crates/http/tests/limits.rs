@@ -226,3 +226,110 @@ fn a_handler_that_panics_ends_only_its_request() {
     assert_eq!(status(&raw(&server, ask)), 500);
     assert!(raw(&server, ask).ends_with("fine"));
 }
+
+/// A request with these headers.
+fn asked(server: &Server, headers: &str) -> u16 {
+    status(&raw(server, &format!("POST / HTTP/1.1\r\n{headers}Connection: close\r\n\r\nabc")))
+}
+
+#[test]
+fn foreign_hosts_and_pages_are_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hosts = ["tests.example".to_owned()].into();
+    let types = &["application/json"];
+    let settings = Settings { hosts, types, ..Settings::default() };
+    let server = Server::start(listener, router(), settings).unwrap();
+    let json = "Content-Type: application/json; charset=utf-8\r\nContent-Length: 3\r\n";
+    let own = [
+        "localhost",
+        "LOCALHOST.:80",
+        "a.localhost",
+        "127.0.0.1",
+        "127.1.2.3:9",
+        "[::1]:80",
+        "tests.example",
+    ];
+    for host in own {
+        assert_eq!(asked(&server, &format!("{json}Host: {host}\r\n")), 200, "{host}");
+        let origin = format!("{json}Host: {host}\r\nOrigin: http://{host}\r\n");
+        assert_eq!(asked(&server, &origin), 200, "{host}");
+    }
+    for host in
+        ["evil.example", "localhost.evil.example", "10.0.0.1", "[fe80::1]", "127.0.0.1.evil.example", ""]
+    {
+        assert_eq!(asked(&server, &format!("{json}Host: {host}\r\n")), 403, "{host}");
+        let origin = format!("{json}Host: localhost\r\nOrigin: https://{host}\r\n");
+        assert_eq!(asked(&server, &origin), 403, "{host}");
+    }
+    assert_eq!(asked(&server, &format!("{json}Host: localhost\r\nOrigin: null\r\n")), 403);
+    assert_eq!(asked(&server, &format!("{json}Host: localhost\r\nHost: localhost\r\n")), 400);
+    for kind in
+        ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp"]
+    {
+        assert_eq!(asked(&server, &format!("Content-Type: {kind}\r\nContent-Length: 3\r\n")), 415, "{kind}");
+    }
+    assert_eq!(asked(&server, "Content-Length: 3\r\n"), 415);
+    assert_eq!(status(&raw(&server, "POST / HTTP/1.1\r\nConnection: close\r\n\r\n")), 200, "nothing is sent");
+}
+
+/// Framing is hyper's: a length that is not one is refused, equal ones count once, and chunks go before it.
+#[test]
+fn contradicting_lengths_are_refused() {
+    let server = small();
+    for lengths in ["3\r\nContent-Length: 4", "3, 3", "+3", "0x3", "-1", ""] {
+        assert_eq!(asked(&server, &format!("Content-Length: {lengths}\r\n")), 400, "{lengths}");
+    }
+    let coded = "Transfer-Encoding: chunked, identity\r\n";
+    assert_eq!(asked(&server, coded), 400);
+}
+
+/// Connections that keep the server waiting do not keep others out.
+#[test]
+fn slow_clients_make_way() {
+    let mut limits = Limits::default().with_connections(4);
+    limits.grace = Duration::from_millis(100);
+    let server = serve(router(), limits);
+    let slow: Vec<TcpStream> = (0..4)
+        .map(|n| {
+            let mut stream = connect(&server);
+            let part =
+                ["", "POST", "POST / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"][n];
+            stream.write_all(part.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    while server.connections() < 4 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(150));
+    for _ in 0..10 {
+        assert!(raw(&server, ASK).ends_with("\r\n\r\n3"));
+    }
+    drop(slow);
+}
+
+#[test]
+fn bodies_together_are_limited() {
+    let server = serve(router(), Limits::default().with_bodies(1 << 20));
+    let mut slow = connect(&server);
+    slow.write_all(b"POST / HTTP/1.1\r\nContent-Length: 1000001\r\n\r\n").unwrap();
+    slow.write_all(&vec![b'x'; 1_000_000]).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let body = "x".repeat(100_000);
+    let ask = format!("POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n{body}");
+    assert_eq!(status(&raw(&server, &ask)), 503);
+    assert!(raw(&server, ASK).ends_with("\r\n\r\n3"), "small ones are taken");
+    slow.write_all(b"x").unwrap();
+    let mut answer = [0; 12];
+    slow.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    drop(slow);
+    let mut last = 0;
+    for _ in 0..100 {
+        last = status(&raw(&server, &ask));
+        if last == 200 {
+            break;
+        }
+    }
+    assert_eq!(last, 200);
+}

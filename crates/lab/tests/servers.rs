@@ -135,13 +135,63 @@ fn galera() {
     assert_eq!(run(2, "SELECT COUNT(*) FROM kept"), Some(2));
 }
 
+/// Other accounts of this machine, which reach the port, are refused; and the folder is closed to them.
+#[test]
+fn other_accounts_stay_outside() {
+    use std::os::unix::fs::PermissionsExt;
+    for engine in [Engine::Postgres, Engine::Mariadb] {
+        let Some(server) = suite::server(engine, &Setup::default()) else { return };
+        let mode = std::fs::metadata(server.folder()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{engine:?}");
+        for user in ["postgres", "anomalist", "root", "mysql", ""] {
+            for password in [None, Some(""), Some("postgres")] {
+                let target = server.target(0).clone().with_login(user, password);
+                assert!(target.connect().is_err(), "{engine:?}: {user} {password:?}");
+            }
+        }
+        let (host, port) = server.target(0).address().unwrap();
+        let folder = server.folder().display();
+        let (client, ways) = match engine {
+            Engine::Postgres => {
+                let ask = format!("-w -U postgres -p {port} -c TABLE(pg_user) -h");
+                ("psql", [format!("{ask} {folder}"), format!("{ask} {host}")])
+            }
+            _ => {
+                let socket = format!("-u root -S {folder}/sock -e STATUS");
+                ("mariadb", [socket, format!("-u anomalist -h {host} -P {port} -e STATUS")])
+            }
+        };
+        for way in ways {
+            let mut command = match rustix::process::geteuid().is_root() {
+                true => {
+                    let mut command = Command::new("setpriv");
+                    // An account that owns nothing.
+                    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", client]);
+                    command
+                }
+                false => Command::new(client),
+            };
+            let output = command
+                .args(way.split(' '))
+                .env_remove("PGPASSWORD")
+                .env_remove("MYSQL_PWD")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success(), "{engine:?}: {way}");
+            assert!(!said.is_empty() && !said.contains("not found"), "{engine:?}: {said}");
+        }
+        assert!(server.target(0).connect().is_ok());
+    }
+}
+
 /// Set for the process that is to be killed.
 const VICTIM: &str = "ANOMALIST_TEST_VICTIM";
 
 /// What the process does that the test below starts, to be killed.
 fn victim() {
     let Some(server) = suite::server(Engine::Postgres, &Setup::default()) else { return };
-    println!("victim {} {}", server.target(0), server.folder().display());
+    println!("victim {} {}", server.url(0), server.folder().display());
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     // As a handler of Ctrl-C does: nothing is dropped afterwards.

@@ -2,9 +2,13 @@
 
 use super::error::{Code, SqlError};
 use super::session::{Outcome, Session, tagged};
+use super::settings;
 use super::types::{plain, truth};
 use anomalist_sqltext::{Access, Chain, Control, Dialect, Modes, Scope, Setting};
 use anomalist_weakdb::Latest;
+
+/// How many variables a session may set.
+const VARIABLES: usize = 4096;
 
 impl Session {
     pub(super) fn control(&mut self, control: &Control) -> Result<Outcome, SqlError> {
@@ -195,6 +199,13 @@ impl Session {
             if value.eq_ignore_ascii_case("default") {
                 shared.variables.remove(&name);
             } else {
+                if let Some(Err(error)) = settings::time(&name, &value) {
+                    return Err(error);
+                }
+                if shared.variables.len() >= VARIABLES && !shared.variables.contains_key(&name) {
+                    let text = format!("a session has at most {VARIABLES} variables");
+                    return Err(SqlError::new(Code::TooMuch, text));
+                }
                 shared.variables.insert(name, value);
             }
         }

@@ -4,6 +4,7 @@
 //! are all insensitive), so its rows are read then and kept. It ends with its transaction; WITH HOLD it
 //! stays once that has committed.
 
+use super::bounds::Charge;
 use super::error::{Code, SqlError};
 use super::names::ResultColumn;
 use super::plan::{Plan, Planner, Prepared};
@@ -163,6 +164,8 @@ pub(super) struct Cursors {
 struct Cursor {
     columns: Vec<ResultColumn>,
     rows: Vec<Vec<Value>>,
+    /// Counts the rows.
+    _charge: Charge,
     /// Before the first row (0), on a row (from 1), or after the last.
     at: usize,
     scroll: bool,
@@ -250,6 +253,7 @@ impl Session {
             CursorPlan::Fetch(fetch) => {
                 let cursor = self.cursors.get(&fetch.name)?;
                 let rows = cursor.go(fetch.step)?;
+                self.engine.keep(&rows)?;
                 let count = rows.len() as u64;
                 Ok(if fetch.moves {
                     Outcome { count, ..tagged(format!("MOVE {count}")) }
@@ -281,6 +285,7 @@ impl Session {
         let cursor = Cursor {
             columns: found.columns.unwrap_or_default(),
             rows: found.rows,
+            _charge: self.engine.take_charge(),
             at: 0,
             scroll: *scroll,
             hold: *hold,

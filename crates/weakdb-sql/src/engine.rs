@@ -22,6 +22,7 @@
 //! Without statistics and automatic indices SQLite's plans depend on the text alone, so the reads of a
 //! statement are the same in every run.
 
+use super::bounds::{Charge, Limits, Meter, Running, Stop};
 use super::catalogue::{Catalogue, Table};
 use super::decimal;
 use super::error::{Code, SqlError};
@@ -30,14 +31,20 @@ use super::pattern::Patterns;
 use super::types::Type;
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{self as store, Granularity, Value};
+use rusqlite::limits::Limit;
 use rusqlite::types::{Value as Lite, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The suffix of the view that also shows the number of each row, as `_row`.
 pub const ROWS: &str = "__rows";
+
+/// After so many of SQLite's steps a statement looks whether it is to end.
+const STEPS: i32 = 4000;
 
 /// Statements longer than this are not kept compiled.
 const CACHED: usize = 1 << 16;
@@ -79,6 +86,14 @@ pub struct Shared {
     pub dialect: Dialect,
     /// Whether constraints are checked against the newest state unless the session says otherwise.
     pub strict: bool,
+    /// What the session may take.
+    pub limits: Limits,
+    /// What is kept for it.
+    pub meter: Arc<Meter>,
+    /// Ends its statements.
+    pub stop: Arc<Stop>,
+    /// Ends those of all sessions.
+    pub running: Arc<Running>,
 }
 
 impl Shared {
@@ -135,6 +150,14 @@ impl Shared {
 pub struct Engine {
     db: Connection,
     shared: Arc<Mutex<Shared>>,
+    stop: Arc<Stop>,
+    /// SQLite may be interrupted: a query runs. What it writes is never interrupted, because without a
+    /// journal it could not be undone.
+    armed: Arc<AtomicBool>,
+    limits: Limits,
+    dialect: Dialect,
+    /// What the statement that runs has found.
+    charge: RefCell<Charge>,
     /// The version of the catalogue that the views are of.
     version: Option<u64>,
     installed: BTreeMap<String, Arc<Table>>,
@@ -152,9 +175,18 @@ pub fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 impl Engine {
     /// An engine without tables.
     pub fn new(shared: Shared) -> Result<Self, SqlError> {
-        let dialect = shared.dialect;
+        let (dialect, limits, stop) = (shared.dialect, shared.limits, shared.stop.clone());
+        let charge = RefCell::new(Charge::new(&shared.meter));
         let shared = Arc::new(Mutex::new(shared));
-        let db = Connection::open_in_memory()?;
+        let mut db = Connection::open_in_memory()?;
+        let armed = Arc::new(AtomicBool::new(false));
+        let (watched, may) = (stop.clone(), armed.clone());
+        db.progress_handler(STEPS, Some(move || may.load(Ordering::Relaxed) && watched.pass()))?;
+        for (limit, most) in
+            [(Limit::SQLITE_LIMIT_LENGTH, limits.result), (Limit::SQLITE_LIMIT_SQL_LENGTH, 2 * limits.text)]
+        {
+            db.set_limit(limit, i32::try_from(most).unwrap_or(i32::MAX))?;
+        }
         db.set_prepared_statement_cache_capacity(256);
         db.execute_batch(
             "PRAGMA automatic_index = OFF; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;",
@@ -188,7 +220,8 @@ impl Engine {
         }
         functions::register(&db, &shared)?;
         let (installed, synced) = (BTreeMap::new(), FxHashMap::default());
-        Ok(Self { db, shared, version: None, installed, synced, views: Vec::new() })
+        let views = Vec::new();
+        Ok(Self { db, shared, stop, armed, limits, dialect, charge, version: None, installed, synced, views })
     }
 
     /// What functions see.
@@ -284,20 +317,48 @@ impl Engine {
         let places = ", ?".repeat(table.key.len());
         let mut insert = self.db.prepare_cached(&format!("INSERT INTO k{} VALUES (?{places})", table.id))?;
         for values in fresh {
-            *done += 1;
-            let row = std::iter::once(Lite::Integer(*done as i64));
+            self.stop.check(self.dialect)?;
+            let row = std::iter::once(Lite::Integer(*done as i64 + 1));
             let key = values.iter().take(table.key.len()).cloned().map(lite);
             insert.execute(params_from_iter(row.chain(key)))?;
+            *done += 1;
         }
         Ok(())
     }
 
+    /// What the session may take.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// An error if the statement that runs is to end.
+    pub fn check(&self) -> Result<(), SqlError> {
+        self.stop.check(self.dialect)
+    }
+
+    /// What the statement has found so far, for as long as that is kept. What it finds from now on is
+    /// another charge.
+    pub fn take_charge(&self) -> Charge {
+        let fresh = Charge::new(&self.shared().meter);
+        self.charge.replace(fresh)
+    }
+
+    /// Counts rows that the statement keeps.
+    pub fn keep(&self, rows: &[Vec<Value>]) -> Result<(), SqlError> {
+        let mut charge = self.charge.borrow_mut();
+        rows.iter().try_for_each(|row| charge.add_row(row, &self.limits))
+    }
+
     /// Runs a query to its end.
     pub fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Vec<Value>>, SqlError> {
+        self.check()?;
+        self.armed.store(true, Ordering::Relaxed);
         let found = self.run(sql, params);
-        match self.shared().failure.take() {
-            Some(failure) => Err(failure),
-            None => found,
+        self.armed.store(false, Ordering::Relaxed);
+        match (self.shared().failure.take(), &found) {
+            (Some(failure), _) => Err(failure),
+            (None, Err(_)) => self.check().and(found),
+            (None, Ok(_)) => found,
         }
     }
 
@@ -319,7 +380,9 @@ impl Engine {
         let mut rows = statement.query(params_from_iter(params[..expected].iter().cloned().map(lite)))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push((0..width).map(|i| row.get_ref(i).map(value)).collect::<Result<_, _>>()?);
+            let row: Vec<Value> = (0..width).map(|i| row.get_ref(i).map(value)).collect::<Result<_, _>>()?;
+            self.charge.borrow_mut().add_row(&row, &self.limits)?;
+            found.push(row);
         }
         Ok(found)
     }

@@ -83,6 +83,28 @@ pub enum Code {
     Protocol,
     /// Too many operators or too much nesting.
     TooComplex,
+    /// The statement was ended by another session or by its client.
+    Cancelled,
+    /// The statement's time is over.
+    TimeOver,
+    /// The same, by MariaDB's `max_statement_time`.
+    StatementTime,
+    /// A result, or a session, has grown too large.
+    TooMuch,
+    /// All sessions together have.
+    OutOfMemory,
+    /// Too many connections.
+    TooManyConnections,
+    /// A message that is too long.
+    PacketTooLarge,
+    /// No such connection.
+    NoConnection,
+    /// The connection was ended by another one.
+    Killed,
+    /// Nothing was asked for too long.
+    IdleSession,
+    /// The same, in a transaction.
+    IdleTransaction,
     /// A fault in weakdb itself.
     Internal,
 }
@@ -128,6 +150,17 @@ impl Code {
             Self::EmptyQuery => ("42601", 1065, "42000"),
             Self::Protocol => ("08P01", 1047, "08S01"),
             Self::TooComplex => ("54001", 1436, "HY000"),
+            Self::Cancelled => ("57014", 1317, "70100"),
+            Self::TimeOver => ("57014", 3024, "HY000"),
+            Self::StatementTime => ("57014", 1969, "70100"),
+            Self::TooMuch => ("54000", 1104, "42000"),
+            Self::OutOfMemory => ("53200", 1041, "HY000"),
+            Self::TooManyConnections => ("53300", 1040, "08004"),
+            Self::PacketTooLarge => ("08P01", 1153, "08S01"),
+            Self::NoConnection => ("42704", 1094, "HY000"),
+            Self::Killed => ("57P01", 1927, "70100"),
+            Self::IdleSession => ("57P05", 4031, "HY000"),
+            Self::IdleTransaction => ("25P03", 4031, "HY000"),
             Self::Internal => ("XX000", 1105, "HY000"),
         }
     }
@@ -173,6 +206,20 @@ impl SqlError {
     pub fn of_constraint(mut self, name: impl Into<String>) -> Self {
         self.constraint = Some(name.into());
         self
+    }
+
+    /// Whether the connection ends with it.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        matches!(
+            self.code,
+            Code::Protocol
+                | Code::PacketTooLarge
+                | Code::TooManyConnections
+                | Code::Killed
+                | Code::IdleSession
+                | Code::IdleTransaction
+        )
     }
 
     /// Whether the whole transaction is gone, in every dialect.
@@ -236,6 +283,12 @@ impl From<rusqlite::Error> for SqlError {
         }
         if let Some(name) = after("ambiguous column name:") {
             return Self::new(Code::AmbiguousColumn, format!("column reference {name} is ambiguous"));
+        }
+        if text.contains("string or blob too big") {
+            return Self::new(Code::TooMuch, "a value is too long");
+        }
+        if text == "out of memory" {
+            return Self::new(Code::OutOfMemory, text);
         }
         let code = if text.contains("wrong number of arguments") {
             Code::UndefinedFunction

@@ -23,6 +23,7 @@
 mod absent;
 mod access;
 pub(crate) mod arrays;
+mod bounds;
 mod calls;
 mod catalogue;
 mod changes;
@@ -40,6 +41,7 @@ mod expressions;
 mod functions;
 mod infer;
 mod interval;
+mod kill;
 mod names;
 mod operators;
 mod parameters;
@@ -60,6 +62,7 @@ pub mod wire;
 mod write;
 
 pub use arrays::Element;
+pub use bounds::Limits;
 pub use error::{Code, SqlError};
 pub use names::ResultColumn;
 pub use plan::Prepared;
@@ -68,6 +71,7 @@ pub use types::Type;
 
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{Options, Store};
+use bounds::{Meter, Running};
 use catalogue::Catalogue;
 use engine::Shared;
 use pattern::Patterns;
@@ -92,6 +96,10 @@ pub struct Database {
     catalogue: Arc<Catalogue>,
     constraints: Constraints,
     connections: AtomicU32,
+    limits: Limits,
+    /// What is kept for all sessions.
+    meter: Arc<Meter>,
+    running: Arc<Running>,
     /// How many databases it continues: what was random there is not to be repeated.
     restarts: u32,
 }
@@ -106,7 +114,43 @@ impl Database {
     /// A database without tables whose constraints are checked so.
     #[must_use]
     pub fn with_constraints(store: Arc<Store>, constraints: Constraints) -> Self {
-        Self { store, catalogue: Arc::default(), constraints, connections: AtomicU32::new(0), restarts: 0 }
+        let limits = Limits::default();
+        Self {
+            store,
+            catalogue: Arc::default(),
+            constraints,
+            connections: AtomicU32::new(0),
+            limits,
+            meter: Meter::of_all(limits.all),
+            running: Arc::default(),
+            restarts: 0,
+        }
+    }
+
+    /// With other limits of what clients may take.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self.meter = Meter::of_all(limits.all);
+        self
+    }
+
+    /// What clients may take.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Ends the statement that a connection runs, if the secret is that of the connection.
+    pub(crate) fn cancel(&self, connection: u32, secret: u32) {
+        if let Some(stop) = self.running.find(connection).filter(|stop| stop.names().1 == secret) {
+            stop.cancel();
+        }
+    }
+
+    /// Ends all statements that run, and their connections.
+    pub(crate) fn kill_all(&self) {
+        self.running.all().iter().for_each(|stop| stop.kill());
     }
 
     /// A new database with the same tables, in which what committed last here is the initial state: for
@@ -124,6 +168,9 @@ impl Database {
             catalogue,
             constraints: self.constraints,
             connections: AtomicU32::new(0),
+            limits: self.limits,
+            meter: Meter::of_all(self.limits.all),
+            running: Arc::default(),
             restarts: self.restarts + 1,
         })
     }
@@ -167,6 +214,10 @@ impl Database {
             user: if dialect == Dialect::PostgreSql { "postgres".into() } else { "root".into() },
             dialect,
             strict: self.constraints == Constraints::Strict,
+            limits: self.limits,
+            meter: Meter::of_session(self.limits.session, &self.meter),
+            stop: self.running.add(connection),
+            running: self.running.clone(),
         };
         Session::new(shared)
     }

@@ -10,6 +10,7 @@ use super::catalogue::{Catalogue, Table};
 use super::changes::table_of;
 use super::cursor::CursorPlan;
 use super::error::{Code, SqlError};
+use super::kill::Kill;
 use super::names::{Names, ResultColumn, bare};
 use super::parameters::parameters;
 use super::rewrite::{rewrite, rewrite_expr};
@@ -60,11 +61,19 @@ pub enum Plan {
     Cursor(CursorPlan),
     /// Tell about the database itself.
     Show(Box<Statement>),
+    /// End what another connection does.
+    Kill(Kill),
     /// Nothing, successfully.
     Ignore(&'static str),
 }
 
 impl Plan {
+    /// Whether it is a query.
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        matches!(self, Self::Query(_))
+    }
+
     /// Whether it writes rows.
     #[must_use]
     pub fn writes(&self) -> bool {
@@ -182,6 +191,9 @@ impl Planner<'_> {
         }
         if let Some((settings, tag)) = resets(lexed) {
             return Ok(prepared(Plan::Set(settings, tag)));
+        }
+        if let Some(kill) = Kill::of(lexed) {
+            return Ok(prepared(Plan::Kill(kill?)));
         }
         if let Some(tag) = ignored(lexed) {
             return Ok(prepared(Plan::Ignore(tag)));
@@ -462,7 +474,7 @@ fn ignored(lexed: &Lexed<'_>) -> Option<&'static str> {
         (Dialect::PostgreSql, ["CREATE", "EXTENSION", ..]) => "CREATE EXTENSION",
         (Dialect::PostgreSql, ["ALTER", "SEQUENCE" | "DATABASE" | "ROLE" | "USER" | "SYSTEM", ..]) => "ALTER",
         (Dialect::MySql, ["USE", ..]) => "USE",
-        (Dialect::MySql, ["FLUSH" | "KILL" | "OPTIMIZE", ..]) => "FLUSH",
+        (Dialect::MySql, ["FLUSH" | "OPTIMIZE", ..]) => "FLUSH",
         (Dialect::MySql, ["UNLOCK", "TABLES" | "TABLE", ..]) => "UNLOCK TABLES",
         (Dialect::MySql, ["CREATE" | "DROP" | "ALTER", "DATABASE" | "SCHEMA" | "USER", ..]) => {
             "CREATE DATABASE"

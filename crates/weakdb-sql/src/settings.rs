@@ -2,8 +2,10 @@
 //! the session.
 
 use super::engine::Shared;
+use super::error::{Code, SqlError};
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::{Latest, Value};
+use std::time::Duration;
 
 /// What `SELECT version()` says. Clients branch on the number.
 #[must_use]
@@ -35,7 +37,7 @@ const POSTGRES: &[(&str, &str)] = &[
     ("application_name", ""),
     ("is_superuser", "on"),
     ("session_authorization", "postgres"),
-    ("statement_timeout", "0"),
+    ("idle_in_transaction_session_timeout", "0"),
     ("lock_timeout", "0"),
     ("bytea_output", "hex"),
     ("extra_float_digits", "1"),
@@ -51,7 +53,7 @@ const MYSQL: &[(&str, &str)] = &[
     ("version_comment", "anomalist weakdb"),
     ("version_compile_os", "Linux"),
     ("version_compile_machine", "x86_64"),
-    ("max_allowed_packet", "1073741824"),
+    ("max_allowed_packet", "67108864"),
     ("system_time_zone", "UTC"),
     ("time_zone", "SYSTEM"),
     ("auto_increment_increment", "1"),
@@ -73,7 +75,6 @@ const MYSQL: &[(&str, &str)] = &[
     ("tx_read_only", "0"),
     ("transaction_read_only", "0"),
     ("autocommit", "1"),
-    ("wait_timeout", "28800"),
     ("interactive_timeout", "28800"),
     ("net_write_timeout", "60"),
     ("net_read_timeout", "30"),
@@ -115,6 +116,69 @@ fn defaults(dialect: Dialect) -> &'static [(&'static str, &'static str)] {
 /// Variables of weakdb itself, which `docs/weakdb.md` explains.
 const OWN: [&str; 2] = ["anomalist.latest", "anomalist.constraints"];
 
+/// Variables that are limits, with the seconds of a plain number: PostgreSQL's, and those of MySQL and
+/// MariaDB.
+const TIMES: [(&str, f64); 6] = [
+    ("statement_timeout", 1e-3),
+    ("idle_session_timeout", 1e-3),
+    ("idle_in_transaction_session_timeout", 1e-3),
+    ("max_execution_time", 1e-3),
+    ("max_statement_time", 1.0),
+    ("wait_timeout", 1.0),
+];
+
+/// The time that a limit says; none: no limit. Fails if it is not a time.
+pub fn time(name: &str, value: &str) -> Option<Result<Option<Duration>, SqlError>> {
+    let (_, unit) = TIMES.iter().find(|(known, _)| *known == name)?;
+    let value = value.trim();
+    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match value[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => Some(*unit),
+        "us" => Some(1e-6),
+        "ms" => Some(1e-3),
+        "s" => Some(1.0),
+        "min" => Some(60.0),
+        "h" => Some(3600.0),
+        "d" => Some(86400.0),
+        _ => None,
+    };
+    let seconds = factor.and_then(|factor| Some(digits.trim().parse::<f64>().ok()? * factor));
+    Some(match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+        Some(time) => Ok((!time.is_zero()).then_some(time)),
+        None => {
+            let text = format!("invalid value for parameter \"{name}\": \"{value}\"");
+            Err(SqlError::new(Code::InvalidParameter, text))
+        }
+    })
+}
+
+/// What the session has set a limit to, if it has.
+fn set_time(shared: &Shared, name: &str) -> Option<Option<Duration>> {
+    time(name, shared.variables.get(name)?)?.ok()
+}
+
+/// The time of a statement, with the error of one that takes longer. MySQL's own limit is about queries.
+pub fn statement_time(shared: &Shared, query: bool) -> Option<(Duration, Code)> {
+    let default = || shared.limits.statement.map(|time| (time, Code::TimeOver));
+    let limit = |name, code| Some(set_time(shared, name)?.map(|time| (time, code)));
+    if shared.dialect == Dialect::PostgreSql {
+        return limit("statement_timeout", Code::TimeOver).unwrap_or_else(default);
+    }
+    let own = limit("max_execution_time", Code::TimeOver).filter(|_| query);
+    own.or_else(|| limit("max_statement_time", Code::StatementTime)).unwrap_or_else(default)
+}
+
+/// How long a client may ask for nothing, in a transaction or not.
+pub fn patience(shared: &Shared, open: bool) -> Duration {
+    let names: &[&str] = match (shared.dialect, open) {
+        (Dialect::PostgreSql, true) => &["idle_in_transaction_session_timeout"],
+        (Dialect::PostgreSql, false) => &["idle_session_timeout"],
+        _ => &["wait_timeout"],
+    };
+    let most = shared.limits.idle;
+    names.iter().filter_map(|name| set_time(shared, name)?).fold(most, Duration::min)
+}
+
 /// What such a variable is unless it is set: what the server was started with.
 fn started_with(shared: &Shared, name: &str) -> Option<String> {
     let value = match name {
@@ -125,9 +189,33 @@ fn started_with(shared: &Shared, name: &str) -> Option<String> {
         },
         "anomalist.constraints" if shared.strict => "strict",
         "anomalist.constraints" => "weak",
-        _ => return None,
+        _ => return limit_started_with(shared, name),
     };
     Some(value.to_owned())
+}
+
+/// The same of limits, as the dialect writes them.
+fn limit_started_with(shared: &Shared, name: &str) -> Option<String> {
+    let statement = shared.limits.statement.unwrap_or_default();
+    match (shared.dialect == Dialect::PostgreSql, name) {
+        (true, "statement_timeout") => Some(shown_time(statement)),
+        (true, "idle_session_timeout") => Some(shown_time(shared.limits.idle)),
+        (false, "max_execution_time") => Some("0".to_owned()),
+        (false, "max_statement_time") => Some(format!("{:.6}", statement.as_secs_f64())),
+        (false, "wait_timeout") => Some(shared.limits.idle.as_secs().to_string()),
+        _ => None,
+    }
+}
+
+/// A time in PostgreSQL's largest unit of which it is a whole number.
+fn shown_time(time: Duration) -> String {
+    let milliseconds = time.as_millis();
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")];
+    let unit = units.iter().find(|(size, _)| milliseconds.is_multiple_of(*size));
+    match unit.filter(|_| milliseconds > 0) {
+        Some((size, name)) => format!("{}{name}", milliseconds / size),
+        None => "0".to_owned(),
+    }
 }
 
 /// The value of a variable, if there is one.
@@ -145,7 +233,11 @@ pub fn all(shared: &Shared) -> Vec<(String, String)> {
     let mut all: std::collections::BTreeMap<String, String> =
         defaults(shared.dialect).iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect();
     let set = shared.variables.iter().filter(|(n, _)| !n.starts_with('@'));
-    all.extend(OWN.into_iter().filter_map(|n| Some((n.to_owned(), started_with(shared, n)?))));
+    all.extend(
+        OWN.into_iter()
+            .chain(TIMES.iter().map(|(n, _)| *n))
+            .filter_map(|n| Some((n.to_owned(), started_with(shared, n)?))),
+    );
     all.extend(set.map(|(n, v)| (n.clone(), v.clone())));
     all.into_iter().collect()
 }

@@ -64,6 +64,7 @@ impl Writer<'_> {
     }
 
     fn write(&self, key: &str, value: Option<Value>) -> Result<(), SqlError> {
+        self.engine.check()?;
         let mut shared = self.engine.shared();
         let written = match value {
             Some(value) => shared.store.write(key, value),

@@ -291,7 +291,7 @@ fn what_clients_ask_when_they_connect() {
     shop(s);
     assert_eq!(
         ask(s, "SELECT @@max_allowed_packet, @@system_time_zone, @@session.autocommit"),
-        "1073741824|UTC|1"
+        "67108864|UTC|1"
     );
     assert_eq!(ask(s, "SHOW VARIABLES LIKE 'lower_case_table_names'"), "lower_case_table_names|0");
     assert_eq!(ask(s, "SHOW TABLES"), "customer orders");

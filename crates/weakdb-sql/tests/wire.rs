@@ -118,7 +118,7 @@ fn mysql_async_client() {
 fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> (String, serde_json::Value) {
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).unwrap();
@@ -232,7 +232,11 @@ fn a_client_that_vanishes_is_rolled_back() {
     let mut half = TcpStream::connect(server.postgres().unwrap()).unwrap();
     half.write_all(b"\0\0\0\x0f\0\x03\0\0user\0a\0\0Q\0\0\x01\0BEGIN; UPDATE").unwrap();
     let mut request = TcpStream::connect(server.http().unwrap()).unwrap();
-    request.write_all(b"POST /sql HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{\"sql\"").unwrap();
+    request
+        .write_all(
+            b"POST /sql HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"sql\"",
+        )
+        .unwrap();
     drop((half, request));
     all_gone(&server);
     still_there(&server);
@@ -252,8 +256,31 @@ fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
     let length = body.len();
     raw(
         server,
-        &format!("POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"),
+        &format!(
+            "POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        ),
     )
+}
+
+#[test]
+fn pages_of_other_sites_are_refused() {
+    let server = server();
+    let body = r#"{"sql": "SELECT 1"}"#;
+    let json =
+        format!("Connection: close\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+    for (headers, status) in [
+        ("Host: localhost", 200),
+        ("Host: evil.example", 403),
+        ("Origin: http://evil.example", 403),
+        ("Origin: null", 403),
+        ("Origin: http://127.0.0.1:5000", 200),
+    ] {
+        let request = format!("POST /sql HTTP/1.1\r\n{headers}\r\n{json}\r\n\r\n{body}");
+        assert_eq!(raw(&server, &request).0, status, "{headers}");
+    }
+    let plain = json.replace("application/json", "text/plain");
+    assert_eq!(raw(&server, &format!("POST /sql HTTP/1.1\r\n{plain}\r\n\r\n{body}")).0, 415);
 }
 
 #[test]
@@ -303,8 +330,12 @@ fn bad_http_requests_are_explained() {
         ("Content-Length: many", 400, ""),
         ("Content-Length: 99999999999", 413, r#"{"code":"413","error":"the body is too long"}"#),
     ] {
-        let (status, answer) =
-            raw(&server, &format!("POST /kv HTTP/1.1\r\n{headers}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"));
+        let (status, answer) = raw(
+            &server,
+            &format!(
+                "POST /kv HTTP/1.1\r\nContent-Type: application/json\r\n{headers}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"
+            ),
+        );
         assert!(status == expected && answer.contains(why), "{headers}: {status} {answer}");
     }
 }

@@ -10,7 +10,7 @@ use anomalist_weakdb::{
     Choice, Granularity, Latest, Options, Otherwise, ReadName, Replay, Schedule, Store, TxnName,
 };
 use anomalist_weakdb_sql::wire::{Addresses, Server};
-use anomalist_weakdb_sql::{Constraints, Database};
+use anomalist_weakdb_sql::{Constraints, Database, Limits};
 use clap::{Args, ValueEnum};
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;
@@ -64,6 +64,21 @@ pub struct Flags {
     /// newest state (strict)
     #[arg(long, value_name = "HOW", default_value = "weak")]
     constraints: Checking,
+    /// Longest time of a statement, unless its session sets statement_timeout or max_statement_time; 0: none
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = values::duration)]
+    statement_timeout: Duration,
+    /// Rows that a statement may find
+    #[arg(long, value_name = "N", default_value = "1000000")]
+    max_rows: usize,
+    /// Bytes that a statement may find; a session may keep twice, all together four times as many
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = values::size)]
+    max_result: usize,
+    /// Connections of each protocol at one time
+    #[arg(long, value_name = "N", default_value = "1000")]
+    max_connections: usize,
+    /// Name that HTTP requests may have as Host or Origin, beside this machine's own [may be repeated]
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// Decides every choice
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
@@ -155,11 +170,22 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         .map(|path| Destination::create(path, Format::Anomalist, false))
         .transpose()?;
     let store = Store::new(options).map_err(Failure::input)?;
-    let database = Database::with_constraints(store.clone(), constraints);
-    let mut addresses = Addresses { postgres: flags.postgres, mysql: flags.mysql, http: flags.http };
-    if addresses.postgres.or(addresses.mysql).or(addresses.http).is_none() {
-        addresses = Addresses::free();
-    }
+    let time = flags.statement_timeout;
+    let most = flags.max_result;
+    let limits = Limits::default()
+        .with_statement((!time.is_zero()).then_some(time))
+        .with_result(flags.max_rows, most)
+        .with_kept(most.saturating_mul(2), most.saturating_mul(4))
+        .with_connections(flags.max_connections);
+    let database = Database::with_constraints(store.clone(), constraints).with_limits(limits);
+    let (postgres, mysql, http) = match (flags.postgres, flags.mysql, flags.http) {
+        (None, None, None) => {
+            let free = Addresses::free();
+            (free.postgres, free.mysql, free.http)
+        }
+        given => given,
+    };
+    let addresses = Addresses { postgres, mysql, http, hosts: flags.allow_host.clone() };
     let server = Server::start(database, &addresses)
         .map_err(|e| Failure::input(format_args!("cannot listen: {e}")))?;
     announce(&server, flags)?;

@@ -34,6 +34,16 @@ impl Server {
         match self.0 {}
     }
 
+    /// The administrator's password.
+    pub fn password(&self, _node: usize) -> &str {
+        match self.0 {}
+    }
+
+    /// The address of a node with the password.
+    pub fn url(&self, _node: usize) -> String {
+        match self.0 {}
+    }
+
     /// Where all nodes are reached.
     pub fn targets(&self) -> Vec<Target> {
         match self.0 {}

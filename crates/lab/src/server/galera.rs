@@ -5,7 +5,7 @@
 //! the same reason.
 
 use super::mariadb::{ACCOUNT, arguments, glance, install, locate, target, wishes};
-use super::process::{Folder, command, finish, give, signal, spawn, wait_until};
+use super::process::{Folder, command, finish, give, password, signal, spawn, wait_until};
 use super::running::{Node, PATIENCE, Program};
 use super::{ServerError, Setup};
 use anomalist_client::remains::kill_tree;
@@ -39,6 +39,7 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
     let port = |kind: usize, node: usize| ports[kind * NODES + node];
     let cluster: Vec<String> = (0..NODES).map(|n| format!("127.0.0.1:{}", port(1, n))).collect();
     let wishes = wishes(setup, path)?;
+    let secret = password()?;
     let mut nodes = Vec::new();
     for at in 0..NODES {
         let name = format!("node{}-", at + 1);
@@ -65,14 +66,14 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
         ]);
         arguments.extend(wishes.iter().cloned());
         let data = path.join(format!("{name}data"));
-        let target = target(port(0, at))?;
+        let target = target(port(0, at), &secret)?;
         let (program, arguments) = (program.clone(), arguments);
         let galera = Galera { program, arguments, data, target: target.clone() };
         let log = path.join(format!("{name}log"));
         nodes.push((galera, target, log));
     }
     let first = nodes.first().map(|(galera, ..)| galera).ok_or_else(|| std::io::Error::other("no nodes"))?;
-    install(path, &first.data)?;
+    install(path, &first.data, &secret)?;
     first.found(path)?;
     for (galera, ..) in nodes.iter().skip(1) {
         let mut copy = Command::new("cp");
@@ -87,7 +88,7 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
         .into_iter()
         .map(|(galera, target, log)| {
             let (program, child) = (Box::new(galera) as Box<dyn Program>, Mutex::new(None));
-            Node { target, log, program, child }
+            Node { target, secret: secret.clone(), log, program, child }
         })
         .collect();
     Ok((folder, nodes))

@@ -1,6 +1,6 @@
 //! MariaDB from the binaries of a package: `mariadb-install-db`, then the server itself in the foreground.
 
-use super::process::{Account, Folder, command, find, finish, give};
+use super::process::{Account, Folder, command, find, finish, give, password, write_private};
 use super::running::{Node, Program};
 use super::{ServerError, Setup};
 use anomalist_databases::{Connection, Database, Target};
@@ -26,21 +26,23 @@ pub(super) fn locate(program: &'static str) -> Result<PathBuf, ServerError> {
     find(program, &folders.map(PathBuf::from)).ok_or(missing)
 }
 
-/// Makes the files of a database: an administrator without password for connections from here, and the
-/// database `anomalist`.
-pub(super) fn install(folder: &Path, data: &Path) -> Result<(), ServerError> {
+/// Makes the files of a database: one administrator, with this password, and the database `anomalist`. The
+/// accounts without a password that the program makes are removed.
+pub(super) fn install(folder: &Path, data: &Path, secret: &str) -> Result<(), ServerError> {
     let extra = folder.join("extra.sql");
-    fs::write(
-        &extra,
-        "FLUSH PRIVILEGES;\nCREATE DATABASE anomalist;\nCREATE USER anomalist@'%';\n\
-         GRANT ALL PRIVILEGES ON *.* TO anomalist@'%' WITH GRANT OPTION;\n",
-    )?;
+    let text = format!(
+        "DELETE FROM mysql.global_priv WHERE User IN ('', 'root');\nFLUSH PRIVILEGES;\n\
+         CREATE DATABASE anomalist;\nCREATE USER anomalist@'%' IDENTIFIED BY '{secret}';\n\
+         GRANT ALL PRIVILEGES ON *.* TO anomalist@'%' WITH GRANT OPTION;\n"
+    );
+    write_private(&extra, &text, ACCOUNT)?;
     let mut making = command(&locate("mariadb-install-db")?, ACCOUNT, "KILL");
     making.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
     making.arg("--skip-name-resolve").arg("--innodb-flush-method=nosync").arg("--innodb-use-native-aio=OFF");
     making.arg(format!("--datadir={}", data.display())).arg(format!("--extra-file={}", extra.display()));
     making.arg(format!("--tmpdir={}", data.display()));
-    finish(making, "mariadb-install-db").map(drop)
+    finish(making, "mariadb-install-db")?;
+    Ok(fs::remove_file(&extra)?)
 }
 
 /// The arguments that every node gets.
@@ -87,9 +89,10 @@ pub(super) fn wishes(setup: &Setup, folder: &Path) -> Result<Vec<String>, Server
     Ok(arguments)
 }
 
-pub(super) fn target(port: u16) -> Result<Target, ServerError> {
+pub(super) fn target(port: u16, secret: &str) -> Result<Target, ServerError> {
     let url = format!("mysql://anomalist@127.0.0.1:{port}/anomalist");
-    Ok(url.parse::<Target>().map_err(std::io::Error::other)?)
+    let target = url.parse::<Target>().map_err(std::io::Error::other)?;
+    Ok(target.with_login("anomalist", Some(secret)))
 }
 
 pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> {
@@ -97,13 +100,14 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
     let mut folder = Folder::new("mariadb", ACCOUNT)?;
     let port = folder.free_ports(1)?.first().copied().unwrap_or_default();
     let path = folder.path();
-    install(path, &path.join("data"))?;
+    let secret = password()?;
+    install(path, &path.join("data"), &secret)?;
     let mut arguments = arguments(path, "", port, 1);
     arguments.extend(wishes(setup, path)?);
-    let target = target(port)?;
+    let target = target(port, &secret)?;
     let log = path.join("log");
     let program = Box::new(Mariadb { program, arguments, target: target.clone() });
-    let node = Node { target, log, program, child: Mutex::new(None) };
+    let node = Node { target, secret, log, program, child: Mutex::new(None) };
     Ok((folder, vec![node]))
 }
 

@@ -1,6 +1,6 @@
 //! PostgreSQL from the binaries of a package: `initdb`, then the server itself in the foreground.
 
-use super::process::{Account, Folder, command, find, finish, give};
+use super::process::{Account, Folder, command, find, finish, give, password, write_private};
 use super::running::{Node, Program};
 use super::{ServerError, Setup};
 use anomalist_databases::Target;
@@ -44,10 +44,14 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
     let (initdb, program) = (locate("initdb")?, locate("postgres")?);
     let mut folder = Folder::new("postgres", ACCOUNT)?;
     let data = folder.path().join("data");
+    let (secret, file) = (password()?, folder.path().join("password"));
+    write_private(&file, &secret, ACCOUNT)?;
     let mut making = command(&initdb, ACCOUNT, "KILL");
     making.arg("-D").arg(&data);
-    making.args(["-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C"]);
+    making.args(["-A", "scram-sha-256", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C"]);
+    making.arg(format!("--pwfile={}", file.display()));
     finish(making, "initdb")?;
+    fs::remove_file(&file)?;
 
     let port = folder.free_ports(1)?.first().copied().unwrap_or_default();
     let mut settings = format!(
@@ -68,9 +72,10 @@ pub(super) fn create(setup: &Setup) -> Result<(Folder, Vec<Node>), ServerError> 
 
     let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
     let target = url.parse::<Target>().map_err(std::io::Error::other)?;
+    let target = target.with_login("postgres", Some(&secret));
     let log = folder.path().join("log");
     let program = Box::new(Postgres { program, data });
-    let node = Node { target, log, program, child: Mutex::new(None) };
+    let node = Node { target, secret, log, program, child: Mutex::new(None) };
     Ok((folder, vec![node]))
 }
 

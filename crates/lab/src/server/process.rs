@@ -4,13 +4,13 @@ use super::ServerError;
 use anomalist_client::remains::{self, Noted};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -142,17 +142,7 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn new(name: &str, account: Account) -> Result<Folder, ServerError> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let folder = loop {
-            let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("anomalist-{name}-{}-{number}", std::process::id()));
-            match remains::Folder::create(&path) {
-                Ok(folder) => break folder,
-                // Left behind by a process of the same number that was killed.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(ServerError::Io(e)),
-            }
-        };
+        let folder = remains::Folder::temporary(name)?;
         give(folder.path(), account)?;
         Ok(Folder { folder, kept: Vec::new() })
     }
@@ -184,6 +174,20 @@ impl Folder {
         }
         Err(io::ErrorKind::AddrInUse.into())
     }
+}
+
+/// A password that other accounts do not know.
+pub(super) fn password() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Writes a file that this account alone reads, and gives it to the server's.
+pub(super) fn write_private(path: &Path, text: &str, account: Account) -> Result<(), ServerError> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    give(path, account)
 }
 
 /// Makes the account the owner, if we are root.

@@ -29,6 +29,7 @@ pub(super) trait Program: Send + Sync {
 
 pub(super) struct Node {
     pub(super) target: Target,
+    pub(super) secret: String,
     pub(super) log: PathBuf,
     pub(super) program: Box<dyn Program>,
     pub(super) child: Mutex<Option<(Child, Noted)>>,
@@ -108,9 +109,20 @@ impl Server {
         self.inner.nodes.len()
     }
 
-    /// Where a node is reached: an administrator without password, in a database of its own.
+    /// Where a node is reached: an administrator, in a database of its own.
     pub fn target(&self, node: usize) -> &Target {
         &self.inner.nodes[node].target
+    }
+
+    /// The administrator's password, which other accounts of this machine do not know.
+    pub fn password(&self, node: usize) -> &str {
+        &self.inner.nodes[node].secret
+    }
+
+    /// The address of a node with the password, for another program.
+    pub fn url(&self, node: usize) -> String {
+        let node = &self.inner.nodes[node];
+        node.target.to_string().replacen('@', &format!(":{}@", node.secret), 1)
     }
 
     /// Where all nodes are reached.

@@ -2,6 +2,7 @@
 
 use super::Returns::{By, Is};
 use super::{Function, How, Returns, constant, introspect, ours};
+use crate::bounds::Stop;
 use crate::catalogue::Sequence;
 use crate::describe;
 use crate::engine::Shared;
@@ -13,6 +14,14 @@ use anomalist_sqltext::Dialect;
 use anomalist_sqltext::ast::Expr;
 use anomalist_weakdb::Value;
 use std::sync::atomic::Ordering;
+
+/// Ends what the connection with this number does, if there is one.
+fn end(shared: &Shared, number: &Value, how: fn(&Stop)) -> Value {
+    let number = number.as_int().and_then(|number| u32::try_from(number).ok());
+    let found = number.and_then(|number| shared.running.find(number));
+    found.as_deref().map(how);
+    Value::Bool(found.is_some())
+}
 
 pub(super) const FUNCTIONS: &[Function] = &[
     constant("weak_cast", 2, By(by_code), |shared, args| {
@@ -55,6 +64,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ours("currval", 1, Is(Type::Int8), |shared, _| Ok(Value::Int(shared.last_id))),
     ours("lastval", 0, Is(Type::Int8), |shared, _| Ok(Value::Int(shared.last_id))),
     ours("last_insert_id", -1, Is(Type::Int8), |shared, _| Ok(Value::Int(shared.last_id))),
+    ours("pg_cancel_backend", 1, Is(Type::Bool), |shared, args| Ok(end(shared, &args[0], Stop::cancel))),
+    ours("pg_terminate_backend", 1, Is(Type::Bool), |shared, args| Ok(end(shared, &args[0], Stop::kill))),
     ours("pg_get_serial_sequence", 2, Is(Type::Text), |_, args| {
         Ok(format!("{}_{}_seq", plain(&args[0]), plain(&args[1])).into())
     }),

@@ -3,6 +3,7 @@
 use super::Returns::{By, Dialects, Is};
 use super::{Answer, Function, Returns, constant, invalid, ours, strict};
 use crate::decimal::Decimal;
+use crate::engine::Shared;
 use crate::error::{Code, SqlError};
 use crate::interval::Interval;
 use crate::time;
@@ -10,6 +11,14 @@ use crate::types::{Type, number, plain};
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::Value;
 use jiff::tz::TimeZone;
+use std::time::Duration;
+
+/// Waits for so many seconds, at most a minute.
+fn pause(shared: &Shared, seconds: &Value, done: Value) -> Result<Value, SqlError> {
+    let seconds = number(seconds).unwrap_or(0.0).clamp(0.0, 60.0);
+    shared.stop.sleep(Duration::from_secs_f64(seconds), shared.dialect)?;
+    Ok(done)
+}
 
 pub(super) const FUNCTIONS: &[Function] = &[
     constant("now current_timestamp", -1, MOMENT, |shared, _| Ok(shown(shared.now))),
@@ -137,16 +146,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ours("hour", 1, Is(Type::Int4), |_, args| field("hour", &args[0])),
     ours("minute", 1, Is(Type::Int4), |_, args| field("minute", &args[0])),
     ours("second", 1, Is(Type::Int4), |_, args| field("second", &args[0])),
-    ours("pg_sleep", 1, Is(Type::Text), |_, args| {
-        let seconds = number(&args[0]).unwrap_or(0.0).clamp(0.0, 60.0);
-        std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
-        Ok(Value::Null)
-    }),
-    ours("sleep", 1, Is(Type::Int4), |_, args| {
-        let seconds = number(&args[0]).unwrap_or(0.0).clamp(0.0, 60.0);
-        std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
-        Ok(Value::Int(0))
-    }),
+    ours("pg_sleep", 1, Is(Type::Text), |shared, args| pause(shared, &args[0], Value::Null)),
+    ours("sleep", 1, Is(Type::Int4), |shared, args| pause(shared, &args[0], Value::Int(0))),
     ours("dayofweek", 1, Is(Type::Int4), |_, args| match field("dow", &args[0])? {
         Value::Int(day) => Ok(Value::Int(day + 1)),
         other => Ok(other),

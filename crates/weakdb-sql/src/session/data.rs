@@ -83,7 +83,7 @@ impl Session {
         self.engine.shared().last_count = count as i64;
         let columns = (!prepared.columns.is_empty()).then(|| prepared.columns.clone());
         let tag = format!("{verb} {count}");
-        Ok(Outcome { columns, rows, tag, count, last_id: first_id, closes: false })
+        Ok(Outcome { columns, rows, tag, count, last_id: first_id, ..Outcome::default() })
     }
 
     /// Before a query: SQLite learns of keys, and the store of what the query covers.

@@ -11,6 +11,7 @@ mod outcome;
 pub use outcome::Outcome;
 pub(crate) use outcome::tagged;
 
+use crate::bounds::{self, Charge, Stop};
 use crate::catalogue::Catalogue;
 use crate::cursor::Cursors;
 use crate::ddl::Definer;
@@ -24,6 +25,7 @@ use anomalist_weakdb::{Mark, Value};
 use outcome::found;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where the session is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +107,22 @@ impl Session {
         self.dialect
     }
 
+    /// Ends its statements.
+    pub(crate) fn stop(&self) -> Arc<Stop> {
+        self.engine.shared().stop.clone()
+    }
+
+    /// For what is kept for its client.
+    pub(crate) fn charge(&self) -> Charge {
+        Charge::new(&self.engine.shared().meter)
+    }
+
+    /// How long its client may ask for nothing now.
+    pub(crate) fn patience(&self) -> Duration {
+        let open = self.status() != Status::Idle;
+        settings::patience(&self.engine.shared(), open)
+    }
+
     /// The number of the connection.
     #[must_use]
     pub fn connection(&self) -> u32 {
@@ -157,11 +175,18 @@ impl Session {
         {
             return Ok(prepared.clone());
         }
+        bounds::check_length(text, self.engine.limits())?;
         let planner = Planner { catalogue: &self.catalogue, dialect: self.dialect };
-        let mut prepared = match lexed {
-            Some(lexed) => planner.plan(lexed)?,
-            None => planner.plan(&Lexed::new(self.dialect, text))?,
+        let own;
+        let lexed = match lexed {
+            Some(lexed) => lexed,
+            None => {
+                own = Lexed::new(self.dialect, text);
+                &own
+            }
         };
+        bounds::check_parts(lexed)?;
+        let mut prepared = planner.plan(lexed)?;
         if let Plan::Cursor(cursor) = &prepared.plan {
             // What it returns is known only of the cursor that has the name now.
             let columns = cursor.fetched().and_then(|name| self.cursors.columns(name));
@@ -258,7 +283,19 @@ impl Session {
         if self.failed && !ends(&prepared.plan) {
             return Err(in_failed());
         }
-        let outcome = self.dispatch(prepared, params);
+        let (stop, time) = {
+            let shared = self.engine.shared();
+            (shared.stop.clone(), settings::statement_time(&shared, prepared.plan.reads()))
+        };
+        let whole = stop.begin(time);
+        let mut outcome = self.dispatch(prepared, params);
+        if whole {
+            stop.end();
+            let charge = self.engine.take_charge();
+            if let Ok(outcome) = &mut outcome {
+                outcome.charge = Some(Arc::new(charge));
+            }
+        }
         if outcome.is_err() {
             self.spoil();
         }
@@ -283,6 +320,7 @@ impl Session {
                 self.set(settings).map(|()| tagged(*tag))
             }
             Plan::Ignore(tag) => Ok(tagged(*tag)),
+            Plan::Kill(kill) => self.kill(*kill),
             Plan::Cursor(plan) => self.cursor(plan, params),
             Plan::Show(statement) => {
                 let rows = show::show(statement, &self.catalogue, &self.engine.shared())?;

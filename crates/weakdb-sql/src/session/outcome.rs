@@ -1,9 +1,11 @@
 //! What a statement did, for all protocols.
 
+use crate::bounds::Charge;
 use crate::names::ResultColumn;
 use crate::plan::Prepared;
 use crate::types::Type;
 use anomalist_weakdb::Value;
+use std::sync::Arc;
 
 /// What a statement did.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +22,8 @@ pub struct Outcome {
     pub last_id: Option<i64>,
     /// The client asked to be disconnected.
     pub closes: bool,
+    /// Counts the rows as long as they are kept.
+    pub(crate) charge: Option<Arc<Charge>>,
 }
 
 /// Success without a result.
@@ -35,5 +39,5 @@ pub(super) fn found(prepared: &Prepared, rows: Vec<Vec<Value>>, verb: &str) -> O
     columns.resize_with(width, unnamed);
     let count = rows.len() as u64;
     let tag = if verb == "SHOW" { "SHOW".to_owned() } else { format!("{verb} {count}") };
-    Outcome { columns: Some(columns), rows, tag, count, last_id: None, closes: false }
+    Outcome { columns: Some(columns), rows, tag, count, ..Outcome::default() }
 }

@@ -17,9 +17,11 @@
 //!
 //! A session has no connection whose end would tell that its client is gone. One that leaves a transaction
 //! open and asks for nothing for [`Options::idle`](anomalist_weakdb::Options::idle) is ended
-//! ([`Sessions::end_idle`]); later requests get an error that says so.
+//! ([`Sessions::end_idle`]), one without a transaction after [`Limits::idle`](crate::Limits); later
+//! requests get an error that says so. `DELETE` ends a statement of the session that runs.
 
 use super::{Inner, STACK};
+use crate::bounds::Stop;
 use crate::{Code, Database, Session, SqlError, Status};
 use anomalist_http::{
     IntoResponse, Limits, Request, Response, Router, Server, Settings, StatusCode, blocking, header,
@@ -30,7 +32,7 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Sessions that outlive a request.
@@ -43,10 +45,26 @@ pub struct Sessions {
 struct Numbered {
     /// How many there have been, those of a single request included.
     count: u64,
-    open: BTreeMap<u64, Arc<Mutex<Client>>>,
+    open: BTreeMap<u64, Arc<Open>>,
     /// Those that were ended because their client asked for nothing for too long.
     idle: BTreeSet<u64>,
 }
+
+/// A client that may come again.
+struct Open {
+    client: Mutex<Client>,
+    /// Ends the statement of its SQL session, once it has one.
+    stop: OnceLock<Arc<Stop>>,
+}
+
+impl Open {
+    fn new(client: Client) -> Arc<Open> {
+        Arc::new(Open { client: Mutex::new(client), stop: OnceLock::new() })
+    }
+}
+
+/// How many sessions are remembered as ended.
+const ENDED: usize = 10_000;
 
 /// A client's two sessions, each opened when it is first asked for something.
 struct Client {
@@ -67,11 +85,12 @@ impl Client {
             || self.sql.as_ref().is_some_and(|sql| sql.status() != Status::Idle)
     }
 
-    fn sql(&mut self, database: &Database, body: &Json) -> Result<Json, Refused> {
+    fn sql(&mut self, database: &Database, stop: &OnceLock<Arc<Stop>>, body: &Json) -> Result<Json, Refused> {
         let session = match self.sql.take() {
             Some(session) => session,
             None => database.session(self.dialect, &format!("http-{}", self.number))?,
         };
+        stop.get_or_init(|| session.stop());
         sql(self.sql.insert(session), body)
     }
 
@@ -92,21 +111,27 @@ impl Sessions {
         self.lock().open.clear();
     }
 
-    /// Ends those that have left a transaction open and asked for nothing for so long.
-    pub fn end_idle(&self, limit: Duration) {
+    /// Ends those that have asked for nothing for so long: with a transaction open, and without.
+    pub fn end_idle(&self, open: Duration, idle: Duration) {
         let mut all = self.lock();
-        let idle = |client: &Mutex<Client>| {
+        let idle = |session: &Open| {
             // One that is locked is being served.
-            client.try_lock().is_ok_and(|c| c.used.elapsed() >= limit && c.in_transaction())
+            session.client.try_lock().is_ok_and(|client| {
+                let limit = if client.in_transaction() { open } else { idle };
+                client.used.elapsed() >= limit
+            })
         };
         let ended: Vec<u64> = all.open.iter().filter(|(_, c)| idle(c)).map(|(&number, _)| number).collect();
         for number in ended {
             all.open.remove(&number);
             all.idle.insert(number);
+            if all.idle.len() > ENDED {
+                all.idle.pop_first();
+            }
         }
     }
 
-    fn find(&self, number: u64, limit: Duration) -> Result<Arc<Mutex<Client>>, Refused> {
+    fn find(&self, number: u64, limit: Duration) -> Result<Arc<Open>, Refused> {
         let all = self.lock();
         match all.open.get(&number) {
             Some(client) => Ok(client.clone()),
@@ -114,7 +139,8 @@ impl Sessions {
                 status: StatusCode::BAD_REQUEST,
                 code: "25P03".into(),
                 message: format!(
-                    "session {number} has ended: its transaction was idle for {limit:?} and was rolled back"
+                    "session {number} has ended: it was idle for too long (in a transaction, which was \
+                     rolled back, for {limit:?})"
                 ),
             }),
             None => Err(no_session(number)),
@@ -153,10 +179,12 @@ const CONNECTIONS: usize = 1024;
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Serves the requests of all clients.
-pub(super) fn start(listener: TcpListener, inner: Arc<Inner>) -> io::Result<Server> {
+pub(super) fn start(listener: TcpListener, inner: Arc<Inner>, hosts: &[String]) -> io::Result<Server> {
     let settings = Settings {
         limits: Limits::default().with_connections(CONNECTIONS).with_pause(IDLE),
         refuse: |status, why| answer(status, &json!({"error": why, "code": status.as_str()})),
+        hosts: hosts.into(),
+        types: &["application/json"],
         stack: STACK,
         ..Settings::default()
     };
@@ -168,6 +196,24 @@ pub(super) fn start(listener: TcpListener, inner: Arc<Inner>) -> io::Result<Serv
         }
     };
     Server::start(listener, Router::new().fallback(blocking(respond)), settings)
+}
+
+/// Answers requests without a network: a line `METHOD PATH BODY` each.
+pub(super) fn replay(database: &Database, bytes: &[u8]) -> Vec<u8> {
+    let sessions = Sessions::default();
+    let mut answers = Vec::new();
+    for line in bytes.split(|&byte| byte == b'\n') {
+        let mut parts = line.splitn(3, |&byte| byte == b' ');
+        let mut part = || parts.next().unwrap_or_default();
+        let (method, path, body) = (String::from_utf8_lossy(part()), String::from_utf8_lossy(part()), part());
+        let answered = match request(database, &sessions, &method, &path, body) {
+            Ok(answer) => answer.to_string(),
+            Err(refused) => format!("{} {} {}", refused.status, refused.code, refused.message),
+        };
+        answers.extend(answered.into_bytes());
+        answers.push(b'\n');
+    }
+    answers
 }
 
 fn answer(status: StatusCode, body: &Json) -> Response {
@@ -196,18 +242,18 @@ fn request(
             )
         }
         ("POST", "/session") => {
-            let body = parsed()?;
-            let dialect = dialect(&body)?;
-            let mut all = sessions.lock();
-            all.count += 1;
-            let number = all.count;
-            all.open.insert(number, Arc::new(Mutex::new(Client::new(dialect, number))));
+            let number = open(database, sessions, dialect(&parsed()?)?)?;
             Ok(json!({"session": number}))
         }
         ("DELETE", path) if path.starts_with("/session/") => {
             let number = path["/session/".len()..].parse().unwrap_or(0);
             match sessions.lock().open.remove(&number) {
-                Some(_) => Ok(json!({"closed": number})),
+                Some(session) => {
+                    if let Some(stop) = session.stop.get() {
+                        stop.cancel();
+                    }
+                    Ok(json!({"closed": number}))
+                }
                 None => Err(no_session(number)),
             }
         }
@@ -219,17 +265,19 @@ fn request(
                     bad(format!("\"session\" is a number that POST /session gave, not {given}"))
                 })?),
             };
-            let client = match number {
+            let session = match number {
                 Some(number) => sessions.find(number, database.store().options().idle)?,
                 None => {
                     let mut all = sessions.lock();
                     all.count += 1;
-                    Arc::new(Mutex::new(Client::new(dialect(&body)?, all.count)))
+                    Open::new(Client::new(dialect(&body)?, all.count))
                 }
             };
-            let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
-            let answer =
-                if path == "/sql" { client.sql(database, &body) } else { client.keys(database, &body) };
+            let mut client = session.client.lock().unwrap_or_else(PoisonError::into_inner);
+            let answer = match path {
+                "/sql" => client.sql(database, &session.stop, &body),
+                _ => client.keys(database, &body),
+            };
             client.used = Instant::now();
             if answer.is_ok() && number.is_none() && client.in_transaction() {
                 return Err(bad(
@@ -244,6 +292,23 @@ fn request(
             message: format!("there is no {method} {path}"),
         }),
     }
+}
+
+/// A session that outlives the request; its number.
+fn open(database: &Database, sessions: &Sessions, dialect: Dialect) -> Result<u64, Refused> {
+    let mut all = sessions.lock();
+    let most = database.limits().connections;
+    if all.open.len() >= most {
+        return Err(Refused {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: Code::TooManyConnections.sqlstate().to_owned(),
+            message: format!("there are {most} sessions already"),
+        });
+    }
+    all.count += 1;
+    let number = all.count;
+    all.open.insert(number, Open::new(Client::new(dialect, number)));
+    Ok(number)
 }
 
 fn no_session(number: u64) -> Refused {

@@ -8,17 +8,20 @@
 //! and a thread ends those that are idle.
 
 mod http;
+mod line;
 mod mysql;
 mod mysql_codec;
 mod postgres;
 mod postgres_codec;
+mod postgres_message;
 
-use crate::Database;
-use anomalist_proxy::message::{broken, read_exactly};
+use crate::{Code, Database, SqlError};
+use anomalist_proxy::message::broken;
+use line::Line;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -43,6 +46,8 @@ pub struct Addresses {
     pub mysql: Option<SocketAddr>,
     /// HTTP.
     pub http: Option<SocketAddr>,
+    /// Names under which HTTP is asked for, beside `localhost` and the addresses of this machine.
+    pub hosts: Vec<String>,
 }
 
 impl Addresses {
@@ -50,7 +55,7 @@ impl Addresses {
     #[must_use]
     pub fn free() -> Self {
         let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        Self { postgres: any, mysql: any, http: any }
+        Self { postgres: any, mysql: any, http: any, hosts: Vec::new() }
     }
 }
 
@@ -86,14 +91,28 @@ pub struct Server {
 #[derive(Clone, Copy)]
 struct Talk {
     prefix: &'static str,
-    serve: fn(&Database, &TcpStream, &str) -> io::Result<()>,
+    serve: fn(&Database, Line<'_>, &str) -> io::Result<()>,
+    refuse: fn(Line<'_>, &SqlError) -> io::Result<()>,
+}
+
+impl Talk {
+    const POSTGRES: Talk = Talk { prefix: "pg", serve: postgres::serve, refuse: postgres::refuse };
+    const MYSQL: Talk = Talk { prefix: "my", serve: mysql::serve, refuse: mysql::refuse };
+}
+
+/// A connection that is open.
+struct Live {
+    prefix: &'static str,
+    stream: Arc<TcpStream>,
 }
 
 struct Inner {
     database: Database,
     stopping: AtomicBool,
     next: AtomicU64,
-    live: Mutex<BTreeMap<u64, Arc<TcpStream>>>,
+    live: Mutex<BTreeMap<u64, Live>>,
+    /// Connections that are being refused.
+    refusing: AtomicUsize,
     ended: Condvar,
     http: http::Sessions,
 }
@@ -109,6 +128,7 @@ impl Server {
             stopping: AtomicBool::new(false),
             next: AtomicU64::new(0),
             live: Mutex::default(),
+            refusing: AtomicUsize::new(0),
             ended: Condvar::new(),
             http: http::Sessions::default(),
         });
@@ -131,10 +151,10 @@ impl Server {
         for (protocol, listener) in listeners {
             let inner = inner.clone();
             let talk = match protocol {
-                Protocol::Postgres => Talk { prefix: "pg", serve: postgres::serve },
-                Protocol::MySql => Talk { prefix: "my", serve: mysql::serve },
+                Protocol::Postgres => Talk::POSTGRES,
+                Protocol::MySql => Talk::MYSQL,
                 Protocol::Http => {
-                    let server = http::start(listener, inner.clone())?;
+                    let server = http::start(listener, inner.clone(), &addresses.hosts)?;
                     let keeper =
                         thread::Builder::new().name("weakdb keeper".into()).spawn(move || inner.keep())?;
                     http = Some((server, keeper.thread().clone()));
@@ -197,9 +217,10 @@ impl Drop for Server {
             // Wakes the thread that accepts; it sees that it is to end.
             let _ = TcpStream::connect_timeout(address, Duration::from_secs(1));
         }
+        self.inner.database.kill_all();
         let live = self.inner.lock();
-        for stream in live.values() {
-            let _ = stream.shutdown(Shutdown::Both);
+        for connection in live.values() {
+            let _ = connection.stream.shutdown(Shutdown::Both);
         }
         let _ = self.inner.ended.wait_timeout_while(live, PATIENCE, |live| !live.is_empty());
         if let Some((server, keeper)) = self.http.take() {
@@ -211,16 +232,18 @@ impl Drop for Server {
 }
 
 impl Inner {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<TcpStream>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Live>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends idle sessions of HTTP, until the server stops.
     fn keep(&self) {
-        let limit = self.database.store().options().idle;
+        let (open, idle) = (self.database.store().options().idle, self.database.limits().idle);
         while !self.stopping.load(Ordering::SeqCst) {
-            self.http.end_idle(limit);
-            thread::park_timeout((limit / 4).clamp(Duration::from_millis(10), Duration::from_secs(5)));
+            self.http.end_idle(open, idle);
+            thread::park_timeout(
+                (open.min(idle) / 4).clamp(Duration::from_millis(10), Duration::from_secs(5)),
+            );
         }
     }
 
@@ -236,14 +259,25 @@ impl Inner {
             }
             let stream = Arc::new(stream);
             let number = self.next.fetch_add(1, Ordering::SeqCst) + 1;
-            self.lock().insert(number, stream.clone());
+            {
+                let mut live = self.lock();
+                let open = live.values().filter(|connection| connection.prefix == talk.prefix).count();
+                if open >= self.database.limits().connections {
+                    drop(live);
+                    self.refuse(talk, stream);
+                    continue;
+                }
+                live.insert(number, Live { prefix: talk.prefix, stream: stream.clone() });
+            }
             let inner = self.clone();
             let served =
                 thread::Builder::new().name(format!("weakdb {number}")).stack_size(STACK).spawn(move || {
                     let _gone = Gone { inner: &inner, number };
                     let _ = stream.set_nodelay(true);
                     // An error here is the client's end of the connection.
-                    let _ = (talk.serve)(&inner.database, &stream, &format!("{}-{number}", talk.prefix));
+                    let _ = Line::new(&stream, inner.database.limits()).and_then(|line| {
+                        (talk.serve)(&inner.database, line, &format!("{}-{number}", talk.prefix))
+                    });
                     let _ = stream.shutdown(Shutdown::Both);
                 });
             if served.is_err() {
@@ -251,6 +285,53 @@ impl Inner {
             }
         }
     }
+}
+
+/// How many connections are refused with an answer at one time, and how long a client has to take it.
+const REFUSING: usize = 32;
+const BRIEF: Duration = Duration::from_secs(1);
+
+impl Inner {
+    /// Answers a connection too many, on a thread of its own: its client may be slow.
+    fn refuse(self: &Arc<Self>, talk: Talk, stream: Arc<TcpStream>) {
+        if self.refusing.fetch_add(1, Ordering::SeqCst) >= REFUSING {
+            self.refusing.fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+        let inner = self.clone();
+        let refused = thread::Builder::new().name("weakdb refusal".into()).spawn(move || {
+            let text = match talk.prefix == Talk::POSTGRES.prefix {
+                true => "sorry, too many clients already",
+                false => "Too many connections",
+            };
+            let error = SqlError::new(Code::TooManyConnections, text);
+            let limits = inner.database.limits().with_pause(BRIEF);
+            // A client that does not take the answer notices the end of the connection.
+            let _ = Line::new(&stream, &limits).and_then(|line| (talk.refuse)(line, &error));
+            inner.refusing.fetch_sub(1, Ordering::SeqCst);
+        });
+        if refused.is_err() {
+            self.refusing.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Answers the bytes that a client might send in one connection, without a network: for tests and fuzzing.
+#[doc(hidden)]
+pub fn replay(database: &Database, protocol: Protocol, bytes: &[u8]) -> Vec<u8> {
+    let mut answers = Vec::new();
+    let line = Line::replayed(bytes, &mut answers);
+    // The end of the bytes is the end of the connection.
+    let _ = match protocol {
+        Protocol::Postgres => postgres::serve(database, line, "replayed"),
+        Protocol::MySql => mysql::serve(database, line, "replayed"),
+        Protocol::Http => {
+            drop(line);
+            answers = http::replay(database, bytes);
+            Ok(())
+        }
+    };
+    answers
 }
 
 /// Takes a connection off the list when its thread ends, also by a panic.

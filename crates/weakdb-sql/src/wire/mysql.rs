@@ -5,14 +5,15 @@
 //! whether a transaction is open and whether autocommit has to be switched off. Resetting a connection
 //! rolls back, as pools rely on.
 
+use super::broken;
+use super::line::{Incoming, LONGEST, Line, Outgoing, fatal, reason, unless_killed};
 use super::mysql_codec::{self as codec, Column, Packet, text_row};
-use super::{broken, read_exactly};
+use crate::bounds::Charge;
 use crate::{Code, Database, Outcome, Session, SqlError, Status, Type};
 use anomalist_sqltext::{Dialect, Lexed};
 use anomalist_weakdb::Value;
 use std::collections::BTreeMap;
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
 
 const AUTOCOMMIT: u16 = 2;
 const IN_TRANSACTION: u16 = 1;
@@ -31,8 +32,10 @@ const PLUGIN: &str = "mysql_native_password";
 const SCRAMBLE: &[u8; 20] = b"anomalist-no-secrets";
 /// A packet of this size is continued in the next one.
 const FULL: usize = 0xff_ffff;
-/// The longest statement.
-const LONGEST: usize = 1 << 30;
+/// The packet with which a client ends the connection.
+const FAREWELL: &[u8] = &[1, 0, 0, 0, 1];
+/// How many prepared statements a connection has at most, as in MySQL.
+const STATEMENTS: usize = 16_382;
 
 /// A prepared statement.
 struct Statement {
@@ -42,11 +45,16 @@ struct Statement {
     kinds: Vec<(u8, bool)>,
     /// Parameters sent in pieces.
     long: BTreeMap<usize, Vec<u8>>,
+    /// Why a piece was not taken. It has no answer of its own; the execution is refused.
+    refused: Option<SqlError>,
+    /// Counts the pieces.
+    pieces: Charge,
+    _charge: Charge,
 }
 
 struct Connection<'s> {
-    reader: BufReader<&'s TcpStream>,
-    writer: BufWriter<&'s TcpStream>,
+    reader: Incoming<'s>,
+    writer: Outgoing<'s>,
     session: Session,
     statements: BTreeMap<u32, Statement>,
     next: u32,
@@ -55,34 +63,75 @@ struct Connection<'s> {
 }
 
 /// Serves one connection to its end.
-pub fn serve(database: &Database, stream: &TcpStream, name: &str) -> io::Result<()> {
-    let session = database.session(Dialect::MySql, name).map_err(|e| broken(&e.message))?;
+pub fn serve(database: &Database, line: Line<'_>, name: &str) -> io::Result<()> {
+    let session = match database.session(Dialect::MySql, name) {
+        Ok(session) => session,
+        Err(error) => return refuse(line, &error),
+    };
+    line.attach(&session, FAREWELL);
+    let Line { incoming: reader, outgoing: writer, .. } = line;
     let mut connection = Connection {
-        reader: BufReader::new(stream),
-        writer: BufWriter::new(stream),
+        reader,
+        writer,
         session,
         statements: BTreeMap::new(),
         next: 0,
         sequence: 0,
         multiple: false,
     };
-    connection.greet()?;
-    connection.run()
+    let ended = connection.greet().and_then(|()| connection.run());
+    if let Some(error) = ended.as_ref().err().and_then(reason) {
+        connection.error(error)?;
+        connection.writer.flush()?;
+    }
+    ended
+}
+
+/// Answers one connection too many.
+pub fn refuse(mut line: Line<'_>, error: &SqlError) -> io::Result<()> {
+    let body = error_packet(error);
+    line.outgoing.write_all(&(body.len() as u32).to_le_bytes()[..3])?;
+    line.outgoing.write_all(&[0])?;
+    line.outgoing.write_all(&body)?;
+    line.outgoing.flush()
+}
+
+fn error_packet(error: &SqlError) -> Vec<u8> {
+    let (number, state) = error.code.mysql();
+    let mut body = vec![0xff];
+    body.extend(number.to_le_bytes());
+    body.push(b'#');
+    body.extend(state.bytes());
+    let text = match error.code {
+        Code::UndefinedTable => error
+            .message
+            .replace("relation \"", "Table '")
+            .replace("\" does not", "' does not")
+            .replace("does not exist", "doesn't exist"),
+        Code::Serialization => {
+            format!("Deadlock found when trying to get lock; try restarting transaction ({})", error.message)
+        }
+        _ => error.message.clone(),
+    };
+    body.extend(text.bytes());
+    body
 }
 
 impl Connection<'_> {
     /// A whole packet, its pieces joined.
     fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut charge = self.session.charge();
         let mut whole = Vec::new();
         loop {
             let mut head = [0; 4];
             self.reader.read_exact(&mut head)?;
             let length = usize::from(head[0]) | usize::from(head[1]) << 8 | usize::from(head[2]) << 16;
             self.sequence = head[3].wrapping_add(1);
-            whole.extend(read_exactly(&mut self.reader, length)?);
-            if whole.len() > LONGEST {
-                return Err(broken("a packet is too long"));
+            if whole.len() + length > LONGEST {
+                let text = "Got a packet bigger than 'max_allowed_packet' bytes";
+                return Err(fatal(SqlError::new(Code::PacketTooLarge, text)));
             }
+            whole.extend(self.reader.body(length, &mut charge)?);
             if length < FULL {
                 return Ok(whole);
             }
@@ -182,34 +231,13 @@ impl Connection<'_> {
     }
 
     fn error(&mut self, error: &SqlError) -> io::Result<()> {
-        let (number, state) = error.code.mysql();
-        let mut body = vec![0xff];
-        body.extend(number.to_le_bytes());
-        body.push(b'#');
-        body.extend(state.bytes());
-        let text = match error.code {
-            Code::UndefinedTable => error
-                .message
-                .replace("relation \"", "Table '")
-                .replace("\" does not", "' does not")
-                .replace("does not exist", "doesn't exist"),
-            Code::Serialization => format!(
-                "Deadlock found when trying to get lock; try restarting transaction ({})",
-                error.message
-            ),
-            _ => error.message.clone(),
-        };
-        body.extend(text.bytes());
-        self.write(&body)
+        self.write(&error_packet(error))
     }
 
     fn run(&mut self) -> io::Result<()> {
-        loop {
+        while self.reader.wait(&self.session)? {
             self.sequence = 0;
-            let packet = match self.read() {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-                other => other?,
-            };
+            let packet = self.read()?;
             let Some((&command, body)) = packet.split_first() else {
                 self.error(&SqlError::new(Code::Protocol, "an empty packet"))?;
                 self.writer.flush()?;
@@ -232,6 +260,11 @@ impl Connection<'_> {
                     self.multiple = body.first() == Some(&0);
                     self.eof(0)?;
                 }
+                0x0c => match Packet::new(body).u32().map(|number| self.session.kill_connection(number)) {
+                    Ok(Ok(outcome)) => self.ok(&outcome, 0)?,
+                    Ok(Err(error)) => self.error(&error)?,
+                    Err(_) => self.error(&SqlError::new(Code::Protocol, "Malformed packet"))?,
+                },
                 0x09 => self.write(b"Uptime: 1  Threads: 1")?,
                 0x0e => self.ok(&Outcome::default(), 0)?,
                 // COM_CHANGE_USER, COM_RESET_CONNECTION
@@ -252,7 +285,7 @@ impl Connection<'_> {
                     if let Some(statement) =
                         Packet::new(body).u32().ok().and_then(|n| self.statements.get_mut(&n))
                     {
-                        statement.long.clear();
+                        statement.forget_pieces();
                     }
                     self.ok(&Outcome::default(), 0)?;
                 }
@@ -262,7 +295,9 @@ impl Connection<'_> {
                 }
             }
             self.writer.flush()?;
+            unless_killed(&self.session)?;
         }
+        Ok(())
     }
 
     /// COM_QUERY; true if the client asked to be disconnected.
@@ -318,7 +353,15 @@ impl Connection<'_> {
             Ok(prepared) => prepared,
             Err(error) => return self.error(&error),
         };
-        self.next += 1;
+        let mut charge = self.session.charge();
+        if self.statements.len() >= STATEMENTS {
+            let text = format!("Can't create more than {STATEMENTS} prepared statements");
+            return self.error(&SqlError::new(Code::TooMuch, text));
+        }
+        if let Err(exceeded) = charge.add(text.len()) {
+            return self.error(&exceeded.into());
+        }
+        self.next = self.next.wrapping_add(1);
         let parameters = prepared.parameters.len();
         let columns = codec::columns(&prepared.columns, &[]);
         let mut body = vec![0];
@@ -336,8 +379,15 @@ impl Connection<'_> {
             self.columns(&columns)?;
             self.eof(0)?;
         }
-        let statement =
-            Statement { text: text.to_owned(), parameters, kinds: Vec::new(), long: BTreeMap::new() };
+        let statement = Statement {
+            text: text.to_owned(),
+            parameters,
+            kinds: Vec::new(),
+            long: BTreeMap::new(),
+            refused: None,
+            pieces: self.session.charge(),
+            _charge: charge,
+        };
         self.statements.insert(self.next, statement);
         Ok(())
     }
@@ -350,6 +400,10 @@ impl Connection<'_> {
             let text = format!("Unknown prepared statement handler ({number}) given to execute");
             return self.error(&SqlError::new(Code::UndefinedStatement, text));
         };
+        if let Some(error) = statement.refused.take() {
+            statement.forget_pieces();
+            return self.error(&error);
+        }
         let params = match parameters(statement, &mut packet) {
             Ok(params) => params,
             Err(error) => {
@@ -380,15 +434,35 @@ impl Connection<'_> {
         let mut packet = Packet::new(body);
         if let (Ok(number), Ok(parameter)) = (packet.u32(), packet.u16())
             && let Some(statement) = self.statements.get_mut(&number)
+            && statement.refused.is_none()
         {
-            statement.long.entry(usize::from(parameter)).or_default().extend(packet.rest());
+            let (parameter, piece) = (usize::from(parameter), packet.rest());
+            let before = statement.long.get(&parameter).map_or(0, Vec::len);
+            if before + piece.len() > LONGEST || parameter >= statement.parameters {
+                let text = "Parameter of prepared statement which is set through mysql_send_long_data() is \
+                            longer than 'max_allowed_packet' bytes";
+                statement.refused = Some(SqlError::new(Code::PacketTooLarge, text));
+            } else if let Err(exceeded) = statement.pieces.add(piece.len()) {
+                statement.refused = Some(exceeded.into());
+            } else {
+                statement.long.entry(parameter).or_default().extend(piece);
+            }
         }
+    }
+}
+
+impl Statement {
+    fn forget_pieces(&mut self) {
+        self.long.clear();
+        self.refused = None;
+        self.pieces.clear();
     }
 }
 
 fn parameters(statement: &mut Statement, packet: &mut Packet<'_>) -> io::Result<Vec<Value>> {
     let count = statement.parameters;
     let long = std::mem::take(&mut statement.long);
+    statement.forget_pieces();
     if count == 0 {
         return Ok(Vec::new());
     }

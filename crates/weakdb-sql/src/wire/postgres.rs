@@ -4,24 +4,29 @@
 //! once per Sync, and the state of a failed transaction is the session's. Passwords are not asked for;
 //! COPY, replication and encryption are not there.
 
+use super::broken;
+use super::line::{Incoming, LONGEST, Line, Outgoing, fatal, reason, unless_killed};
 use super::postgres_codec::{decode, encode};
-use super::{broken, read_exactly};
+use super::postgres_message::{error_fields, format_of};
+use crate::bounds::Charge;
 use crate::{Code, Database, Outcome, Prepared, ResultColumn, Session, SqlError, Status, Type};
 use anomalist_proxy::message::{Body, put as message};
 use anomalist_sqltext::Dialect;
 use anomalist_weakdb::Value;
 use std::collections::BTreeMap;
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// Longer messages than a real server takes.
-const LONGEST: usize = 1 << 30;
+/// What a prepared statement or a portal keeps beside its texts and parameters.
+const KEPT: usize = 256;
+/// The message with which a client ends the connection.
+const FAREWELL: &[u8] = b"X\0\0\0\x04";
 
 /// A prepared statement: its text, and the types that the client declared.
 struct Statement {
     text: String,
     declared: Vec<u32>,
+    _charge: Charge,
 }
 
 /// A statement with its parameters.
@@ -31,11 +36,12 @@ struct Portal {
     formats: Vec<i16>,
     /// What is left of its rows, once it has run.
     pending: Option<(Outcome, usize)>,
+    _charge: Charge,
 }
 
 struct Connection<'s> {
-    reader: BufReader<&'s TcpStream>,
-    writer: BufWriter<&'s TcpStream>,
+    reader: Incoming<'s>,
+    writer: Outgoing<'s>,
     session: Session,
     statements: BTreeMap<String, Statement>,
     portals: BTreeMap<String, Portal>,
@@ -44,42 +50,64 @@ struct Connection<'s> {
 }
 
 /// Serves one connection to its end.
-pub fn serve(database: &Database, stream: &TcpStream, name: &str) -> io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let mut writer = BufWriter::new(stream);
-    let Some(options) = start(&mut reader, &mut writer)? else { return Ok(()) };
+pub fn serve(database: &Database, mut line: Line<'_>, name: &str) -> io::Result<()> {
+    let options = match start(&mut line)? {
+        Start::Options(options) => options,
+        Start::Cancel(connection, secret) => {
+            database.cancel(connection, secret);
+            return Ok(());
+        }
+        Start::Nothing => return Ok(()),
+    };
     let mut session = match database.session(Dialect::PostgreSql, name) {
         Ok(session) => session,
-        Err(error) => {
-            message(&mut writer, b'E', &error_fields(&error))?;
-            return writer.flush();
-        }
+        Err(error) => return refusal(&mut line.outgoing, &error),
     };
+    line.attach(&session, FAREWELL);
+    let Line { incoming: reader, outgoing: mut writer, .. } = line;
+    welcome(&mut session, &mut writer, &options)?;
+    let (statements, portals) = (BTreeMap::new(), BTreeMap::new());
+    let mut connection = Connection { reader, writer, session, statements, portals, skipping: false };
+    let ended = connection.ready().and_then(|()| connection.run());
+    if let Some(error) = ended.as_ref().err().and_then(reason) {
+        refusal(&mut connection.writer, error)?;
+    }
+    ended
+}
+
+/// Answers one connection too many.
+pub fn refuse(mut line: Line<'_>, error: &SqlError) -> io::Result<()> {
+    match start(&mut line)? {
+        Start::Options(_) => refusal(&mut line.outgoing, error),
+        Start::Cancel(..) | Start::Nothing => Ok(()),
+    }
+}
+
+fn refusal(writer: &mut Outgoing<'_>, error: &SqlError) -> io::Result<()> {
+    message(writer, b'E', &error_fields(error))?;
+    writer.flush()
+}
+
+/// The messages that follow the client's options.
+fn welcome(
+    session: &mut Session,
+    writer: &mut Outgoing<'_>,
+    options: &BTreeMap<String, String>,
+) -> io::Result<()> {
     if let Some(database) = options.get("database").or_else(|| options.get("user")) {
         session.set_database(database);
     }
-    let mut ready: Vec<(&str, String)> = Vec::new();
-    for name in
-        ["server_version", "server_encoding", "client_encoding", "DateStyle", "TimeZone", "integer_datetimes"]
-    {
-        ready.push((name, session.variable(name).unwrap_or_default()));
+    message(writer, b'R', &0i32.to_be_bytes())?;
+    const REPORTED: &str = "server_version server_encoding client_encoding DateStyle TimeZone integer_datetimes \
+        standard_conforming_strings IntervalStyle is_superuser session_authorization in_hot_standby";
+    for name in REPORTED.split_whitespace() {
+        let value = session.variable(name).unwrap_or_default();
+        message(writer, b'S', format!("{name}\0{value}\0").as_bytes())?;
     }
-    for name in [
-        "standard_conforming_strings",
-        "IntervalStyle",
-        "is_superuser",
-        "session_authorization",
-        "in_hot_standby",
-    ] {
-        ready.push((name, session.variable(name).unwrap_or_default()));
-    }
-    ready.push(("application_name", options.get("application_name").cloned().unwrap_or_default()));
-    message(&mut writer, b'R', &0i32.to_be_bytes())?;
-    for (name, value) in ready {
-        message(&mut writer, b'S', format!("{name}\0{value}\0").as_bytes())?;
-    }
-    let number = session.connection();
-    message(&mut writer, b'K', &[number.to_be_bytes(), number.to_be_bytes()].concat())?;
+    let application = options.get("application_name").map(String::as_str).unwrap_or_default();
+    message(writer, b'S', format!("application_name\0{application}\0").as_bytes())?;
+    let (number, secret) = session.stop().names();
+    message(writer, b'K', &[number.to_be_bytes(), secret.to_be_bytes()].concat())?;
     // Options such as `-c anomalist.latest=on` are settings of the session.
     let settings = options.get("options").map(String::as_str).unwrap_or_default();
     for setting in settings.replace("-c ", "-c").split_whitespace().filter_map(|word| word.strip_prefix("-c"))
@@ -88,29 +116,41 @@ pub fn serve(database: &Database, stream: &TcpStream, name: &str) -> io::Result<
             let _ = session.execute(&format!("SET {name} = {}", Dialect::PostgreSql.literal(value)), &[]);
         }
     }
-    let (statements, portals) = (BTreeMap::new(), BTreeMap::new());
-    let mut connection = Connection { reader, writer, session, statements, portals, skipping: false };
-    connection.ready()?;
-    connection.run()
+    Ok(())
 }
 
-/// The first messages, up to the client's options; nothing if it wanted something else.
-fn start(reader: &mut impl Read, writer: &mut impl Write) -> io::Result<Option<BTreeMap<String, String>>> {
-    loop {
+/// What a client begins with.
+enum Start {
+    /// A session with these options.
+    Options(BTreeMap<String, String>),
+    /// The end of a statement of the connection with this number and this secret.
+    Cancel(u32, u32),
+    /// Something else, which was answered.
+    Nothing,
+}
+
+/// The first messages, up to the client's options.
+fn start(line: &mut Line<'_>) -> io::Result<Start> {
+    let (reader, writer) = (&mut line.incoming, &mut line.outgoing);
+    // A client asks once for each kind of encryption.
+    for _ in 0..4 {
         let mut head = [0; 8];
         reader.read_exact(&mut head)?;
         let length = i32::from_be_bytes([head[0], head[1], head[2], head[3]]);
         let code = i32::from_be_bytes([head[4], head[5], head[6], head[7]]);
-        let rest =
-            usize::try_from(length - 8).ok().filter(|&n| n <= 1 << 16).ok_or_else(|| broken("startup"))?;
-        let body = read_exactly(reader, rest)?;
+        let rest = usize::try_from(length.saturating_sub(8)).ok().filter(|&n| n <= 1 << 16);
+        let mut body = vec![0; rest.ok_or_else(|| broken("startup"))?];
+        reader.read_exact(&mut body)?;
         match code {
             // Encryption by TLS or GSSAPI: not here.
             80_877_103 | 80_877_104 => {
                 writer.write_all(b"N")?;
                 writer.flush()?;
             }
-            80_877_102 => return Ok(None),
+            80_877_102 => {
+                let mut body = Body { bytes: &body };
+                return Ok(Start::Cancel(body.int()? as u32, body.int()? as u32));
+            }
             version if version >> 16 == 3 => {
                 let mut words = body.split(|&b| b == 0).map(|w| String::from_utf8_lossy(w).into_owned());
                 let mut options = BTreeMap::new();
@@ -121,57 +161,29 @@ fn start(reader: &mut impl Read, writer: &mut impl Write) -> io::Result<Option<B
                     // A newer minor version: say which one is spoken.
                     message(writer, b'v', &[0i32.to_be_bytes(), 0i32.to_be_bytes()].concat())?;
                 }
-                return Ok(Some(options));
+                return Ok(Start::Options(options));
             }
-            _ => {
-                let error = SqlError::new(Code::Protocol, "unsupported frontend protocol");
-                message(writer, b'E', &error_fields(&error))?;
-                writer.flush()?;
-                return Ok(None);
-            }
+            _ => break,
         }
     }
-}
-
-fn error_fields(error: &SqlError) -> Vec<u8> {
-    let severity = if error.code == Code::Protocol { "FATAL" } else { "ERROR" };
-    let mut fields = format!(
-        "S{severity}\0V{severity}\0C{}\0M{}\0",
-        error.code.sqlstate(),
-        error.message.replace('\0', " ")
-    );
-    if let Some(name) = &error.constraint {
-        fields += &format!("n{name}\0");
-    }
-    fields.push('\0');
-    fields.into_bytes()
-}
-
-fn format_of(formats: &[i16], at: usize) -> i16 {
-    match formats {
-        [] => 0,
-        [one] => *one,
-        several => several.get(at).copied().unwrap_or(0),
-    }
+    refusal(writer, &SqlError::new(Code::Protocol, "unsupported frontend protocol"))?;
+    Ok(Start::Nothing)
 }
 
 impl Connection<'_> {
     fn run(&mut self) -> io::Result<()> {
-        loop {
+        while self.reader.wait(&self.session)? {
             let mut head = [0; 5];
-            match self.reader.read_exact(&mut head) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-                other => other?,
-            }
+            self.reader.read_exact(&mut head)?;
             let length = i32::from_be_bytes([head[1], head[2], head[3], head[4]]);
             let known = b"QPBDESCHXFdcfp".contains(&head[0]);
-            let length = usize::try_from(length - 4).ok().filter(|&n| n <= LONGEST && known);
+            let length = usize::try_from(length.saturating_sub(4)).ok().filter(|&n| n <= LONGEST && known);
             let Some(length) = length else {
-                let error = SqlError::new(Code::Protocol, format!("invalid message of type {}", head[0]));
-                message(&mut self.writer, b'E', &error_fields(&error))?;
-                return self.writer.flush();
+                let text = format!("invalid message of type {}", head[0]);
+                return Err(fatal(SqlError::new(Code::Protocol, text)));
             };
-            let body = read_exactly(&mut self.reader, length)?;
+            let mut charge = self.session.charge();
+            let body = self.reader.body(length, &mut charge)?;
             let mut body = Body { bytes: &body };
             match head[0] {
                 b'X' => return Ok(()),
@@ -204,7 +216,9 @@ impl Connection<'_> {
                     }
                 }
             }
+            unless_killed(&self.session)?;
         }
+        Ok(())
     }
 
     fn ready(&mut self) -> io::Result<()> {
@@ -305,7 +319,11 @@ impl Connection<'_> {
         if let Err(error) = self.session.plan(&text) {
             return Ok(Err(error));
         }
-        self.statements.insert(name, Statement { text, declared });
+        let mut charge = self.session.charge();
+        if let Err(exceeded) = charge.add(KEPT + name.len() + text.len()) {
+            return Ok(Err(exceeded.into()));
+        }
+        self.statements.insert(name, Statement { text, declared, _charge: charge });
         message(&mut self.writer, b'1', &[]).map(Ok)
     }
 
@@ -323,6 +341,7 @@ impl Connection<'_> {
     }
 
     fn bind(&mut self, body: &mut Body<'_>) -> io::Result<Result<(), SqlError>> {
+        let size = body.bytes.len();
         let (portal, name) = (body.text()?, body.text()?);
         let formats = body.shorts()?;
         let count = body.short()?;
@@ -351,7 +370,13 @@ impl Connection<'_> {
             }
         }
         let text = statement.text.clone();
-        self.portals.insert(portal, Portal { text, params, formats: results, pending: None });
+        let mut charge = self.session.charge();
+        let kept = KEPT + portal.len() + text.len() + size;
+        if let Err(exceeded) = charge.add(kept) {
+            return Ok(Err(exceeded.into()));
+        }
+        let portal_of = Portal { text, params, formats: results, pending: None, _charge: charge };
+        self.portals.insert(portal, portal_of);
         message(&mut self.writer, b'2', &[]).map(Ok)
     }
 

@@ -72,10 +72,7 @@ pub struct Scratch(Folder);
 impl Scratch {
     /// Makes the folder.
     pub fn new(command: &str) -> Result<Scratch, Failure> {
-        let path = std::env::temp_dir().join(format!("anomalist-{command}-{}", std::process::id()));
-        // Left behind by a process of the same number that was killed.
-        _ = std::fs::remove_dir_all(&path);
-        Folder::create(&path).map(Scratch).map_err(|e| Failure::io(&path, e))
+        Folder::temporary(command).map(Scratch).map_err(|e| Failure::io(&std::env::temp_dir(), e))
     }
 
     /// The database in it, with these options.

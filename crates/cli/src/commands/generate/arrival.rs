@@ -138,7 +138,8 @@ impl Sender<'_> {
 fn post(host: &str, path: &str, body: &[u8]) -> io::Result<()> {
     let mut stream = TcpStream::connect(host)?;
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-ndjson\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes())?;

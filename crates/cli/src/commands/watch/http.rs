@@ -24,10 +24,15 @@ pub struct Service {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
+/// Types that forms of web pages cannot send.
+const TYPES: &[&str] =
+    &["application/json", "application/x-ndjson", "application/jsonl", "application/octet-stream"];
+
 /// Serves until the server is dropped.
-pub fn serve(listener: TcpListener, service: Service) -> io::Result<Server> {
+pub fn serve(listener: TcpListener, service: Service, hosts: &[String]) -> io::Result<Server> {
     let Service { hub, metrics } = service;
-    let mut settings = Settings { limits: Limits::default().with_body(LONGEST_LINE), ..Settings::default() };
+    let limits = Limits::default().with_body(LONGEST_LINE).with_bodies(2 * LONGEST_LINE);
+    let mut settings = Settings { limits, hosts: hosts.into(), types: TYPES, ..Settings::default() };
     if let Some(hub) = &hub {
         settings.open = hub.known.open.clone();
     }

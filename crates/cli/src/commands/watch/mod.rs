@@ -77,6 +77,9 @@ pub struct Flags {
     /// Serve metrics for Prometheus at http://ADDR/metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<String>,
+    /// Name that HTTP requests may have as Host or Origin, beside this machine's own [may be repeated]
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// Also report verdicts that change before they settle
     #[arg(long)]
     provisional: bool,

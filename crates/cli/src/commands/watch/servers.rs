@@ -40,7 +40,7 @@ impl Servers {
         let mut serve = |what, text: &String, service| {
             let listener = sources::bind(text)?;
             listening.push((what, listener.local_addr().map_or_else(|_| text.clone(), |a| a.to_string())));
-            http::serve(listener, service).map_err(Failure::input)
+            http::serve(listener, service, &flags.allow_host).map_err(Failure::input)
         };
         if let Some(text) = &flags.http {
             let service = Service { hub: Some(hub.clone()), ..service.clone() };

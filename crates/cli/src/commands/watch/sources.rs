@@ -19,6 +19,8 @@ use std::thread;
 
 /// Bytes of a block.
 const BLOCK: usize = 128 << 10;
+/// Connections with lines at one time.
+const CONNECTIONS: usize = 1024;
 /// A line longer than this is not one.
 pub const LONGEST_LINE: usize = 64 << 20;
 
@@ -256,7 +258,14 @@ where
     W: Write + Send + 'static,
 {
     let hub = hub.clone();
-    hub.known.open.fetch_add(1, Ordering::SeqCst);
+    if hub.known.open.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS {
+        hub.known.open.fetch_sub(1, Ordering::SeqCst);
+        if let Ok(mut writer) = writer {
+            // A client that does not take the answer notices the end of the connection.
+            _ = writeln!(writer, "{{\"error\":\"there are {CONNECTIONS} connections already\"}}");
+        }
+        return;
+    }
     thread::spawn(move || {
         let mut first = Vec::new();
         let mut name = name;

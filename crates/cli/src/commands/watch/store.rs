@@ -8,6 +8,7 @@
 //! cut off.
 
 use crate::system;
+use anomalist_client::remains::Folder;
 use anomalist_format::PathName;
 use anomalist_online::{Location, Store, StoreError, Visit};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -33,7 +34,6 @@ const SEGMENTS: &[u8] = b"\0segments";
 /// The store.
 pub struct DiskStore {
     folder: PathBuf,
-    temporary: bool,
     database: Database,
     /// The changes since the last commit that are not in the overlay.
     changes: Option<WriteTransaction>,
@@ -43,6 +43,8 @@ pub struct DiskStore {
     current: u32,
     /// What the current segment does not have on disk yet.
     buffer: Vec<u8>,
+    /// The folder, if it disappears with this value: after all that is open in it.
+    temporary: Option<Folder>,
 }
 
 struct Segment {
@@ -67,18 +69,16 @@ fn of_redb(error: impl Into<redb::Error>) -> StoreError {
 impl DiskStore {
     /// A store that disappears with this value.
     pub fn temporary() -> Result<DiskStore, StoreError> {
-        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("anomalist-watch-{}-{n}", std::process::id()));
-        DiskStore::at(folder, true)
+        let folder = Folder::temporary("watch")?;
+        DiskStore::at(folder.path().to_owned(), Some(folder))
     }
 
     /// The store in this folder, as it was at its last commit.
     pub fn open(folder: &Path) -> Result<DiskStore, StoreError> {
-        DiskStore::at(folder.to_owned(), false)
+        DiskStore::at(folder.to_owned(), None)
     }
 
-    fn at(folder: PathBuf, temporary: bool) -> Result<DiskStore, StoreError> {
+    fn at(folder: PathBuf, temporary: Option<Folder>) -> Result<DiskStore, StoreError> {
         fs::create_dir_all(&folder)?;
         let database =
             Database::builder().set_cache_size(CACHE).create(folder.join("map.redb")).map_err(of_redb)?;
@@ -167,7 +167,7 @@ impl DiskStore {
     fn changes(&mut self) -> Result<&WriteTransaction, StoreError> {
         if self.changes.is_none() {
             let mut changes = self.database.begin_write().map_err(of_redb)?;
-            if self.temporary {
+            if self.temporary.is_some() {
                 changes.set_durability(redb::Durability::None).map_err(of_redb)?;
             }
             self.changes = Some(changes);
@@ -239,7 +239,7 @@ impl Store for DiskStore {
         let Some(segment) = self.segments.get_mut(&at.segment) else { return };
         segment.live = segment.live.saturating_sub(1);
         // Without commits there is no state to go back to.
-        if self.temporary && segment.live == 0 && at.segment != self.current {
+        if self.temporary.is_some() && segment.live == 0 && at.segment != self.current {
             self.segments.remove(&at.segment);
             _ = fs::remove_file(self.path(at.segment));
         }
@@ -311,16 +311,6 @@ impl Store for DiskStore {
             _ = fs::remove_file(self.path(id));
         }
         Ok(())
-    }
-}
-
-impl Drop for DiskStore {
-    fn drop(&mut self) {
-        if self.temporary {
-            self.changes = None;
-            self.segments.clear();
-            _ = fs::remove_dir_all(&self.folder);
-        }
     }
 }
 
