@@ -133,8 +133,7 @@ def mutated(rng, pieces):
                 del data[at : at + rng.randint(1, 9)]
             case 3:
                 data[at:at] = bytes(rng.randrange(256) for _ in range(rng.randint(1, 9)))
-        if not data:
-            data = bytearray(b"\0")
+        data = data or bytearray(b"\0")
     return bytes(data)
 
 
@@ -208,6 +207,10 @@ FILES = [
     "SELECT 1 INTO OUTFILE '/tmp/anomalist-attack.db'",
     "SELECT * FROM sqlite_master",
     "SELECT edit('x')",
+    'CREATE TABLE "x` AS SELECT 1; ATTACH \'/tmp/anomalist-attack.db\' AS y; CREATE TABLE y.t(a); --" (id INT)',
+    "CREATE TABLE `x\" AS SELECT 1; ATTACH '/tmp/anomalist-attack.db' AS y; CREATE TABLE y.t(a); --` (id INT)",
+    "CREATE TABLE empty",
+    "CREATE TABLE sqlite_x (a INT)",
 ]
 
 
@@ -305,8 +308,7 @@ def floods():
             except OSError:
                 pass
         results.append(weakdb.stands())
-        for stream in slow:
-            stream.close()
+        [stream.close() for stream in slow]
         time.sleep(1)
         before = weakdb.memory()
         pushed = [startup(weakdb.postgres) for _ in range(20)]
@@ -321,7 +323,6 @@ def floods():
 
 def push(stream, head):
     try:
-        stream.settimeout(10)
         stream.sendall(head)
         for _ in range(55):
             stream.sendall(bytes(1 << 20))
@@ -336,8 +337,7 @@ def slow_clients_of_watch():
     try:
         port = int(json.loads(process.stdout.readline())["address"].rsplit(":", 1)[1])
         slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(128)]
-        for stream in slow:
-            stream.sendall(b"POST / HTTP/1.1\r\n")
+        [stream.sendall(b"POST / HTTP/1.1\r\n") for stream in slow]
         time.sleep(1.5)
         for headers, status in [({}, 200), ({"Host": "evil.example"}, 403), ({"Origin": "http://evil.example"}, 403)]:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)

@@ -1,7 +1,7 @@
 //! Constraints: keys, NOT NULL, CHECK, foreign keys and what they do to children.
 
 use super::catalogue::{Action, Foreign, Table, Unique, encode};
-use super::engine::ROWS;
+use super::engine::{quoted, rows_of};
 use super::error::{Code, SqlError};
 use super::types::plain;
 use super::write::{Key, Writer};
@@ -41,8 +41,12 @@ impl Writer<'_> {
                 .enumerate()
                 .map(|(at, c)| format!("?{} AS {}", at + 1, Dialect::MySql.quote(&c.name)))
                 .collect();
-            let sql =
-                format!("SELECT ({}) FROM (SELECT {}) AS `{}`", check.sql, columns.join(", "), table.name);
+            let sql = format!(
+                "SELECT ({}) FROM (SELECT {}) AS {}",
+                check.sql,
+                columns.join(", "),
+                quoted(&table.name)
+            );
             let rows = self.engine.query(&sql, values)?;
             if rows.first().and_then(|r| r.first()).and_then(super::types::truth) == Some(false) {
                 let text = match self.dialect {
@@ -238,7 +242,7 @@ impl Writer<'_> {
                     .map(|(at, &c)| format!("{} = ?{}", Dialect::MySql.quote(&child.columns[c].name), at + 1))
                     .collect();
                 let sql =
-                    format!("SELECT _row FROM `{}{ROWS}` WHERE {}", child.name, condition.join(" AND "));
+                    format!("SELECT _row FROM {} WHERE {}", rows_of(&child.name), condition.join(" AND "));
                 self.engine.sync(&child)?;
                 let rows = self.find_children(&child, foreign.columns[0], &sql, &before)?;
                 let action = if new.is_some() { foreign.on_update } else { foreign.on_delete };

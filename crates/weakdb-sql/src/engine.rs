@@ -7,7 +7,7 @@
 //! ```sql
 //! CREATE VIEW account AS
 //!   SELECT k.c0 AS id, CAST(weak_cell(1, k.rid, 1) AS INTEGER) AS balance
-//!   FROM k1 AS k WHERE weak_has(1, k.rid)
+//!   FROM weak_keys1 AS k WHERE weak_has(1, k.rid)
 //! ```
 //!
 //! SQLite flattens the view into the query. So `SELECT balance FROM account WHERE id = 7` is an index
@@ -40,8 +40,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// A name for SQLite.
+pub fn quoted(name: &str) -> String {
+    Dialect::MySql.quote(name)
+}
+
 /// The suffix of the view that also shows the number of each row, as `_row`.
 pub const ROWS: &str = "__rows";
+
+/// That view's name for SQLite.
+pub fn rows_of(table: &str) -> String {
+    quoted(&format!("{table}{ROWS}"))
+}
 
 /// After so many of SQLite's steps a statement looks whether it is to end.
 const STEPS: i32 = 4000;
@@ -164,6 +174,8 @@ pub struct Engine {
     /// How many keys of each table SQLite has.
     synced: FxHashMap<u32, usize>,
     views: Vec<String>,
+    /// The tables that SQLite did not take when it last learned of any.
+    refused: Vec<String>,
 }
 
 /// Locks it. No function panics with the lock held; if one did, the session's own state would still be
@@ -182,9 +194,12 @@ impl Engine {
         let armed = Arc::new(AtomicBool::new(false));
         let (watched, may) = (stop.clone(), armed.clone());
         db.progress_handler(STEPS, Some(move || may.load(Ordering::Relaxed) && watched.pass()))?;
-        for (limit, most) in
-            [(Limit::SQLITE_LIMIT_LENGTH, limits.result), (Limit::SQLITE_LIMIT_SQL_LENGTH, 2 * limits.text)]
-        {
+        for (limit, most) in [
+            (Limit::SQLITE_LIMIT_LENGTH, limits.result),
+            (Limit::SQLITE_LIMIT_SQL_LENGTH, 2 * limits.text),
+            // No statement opens a file.
+            (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        ] {
             db.set_limit(limit, i32::try_from(most).unwrap_or(i32::MAX))?;
         }
         db.set_prepared_statement_cache_capacity(256);
@@ -221,7 +236,20 @@ impl Engine {
         functions::register(&db, &shared)?;
         let (installed, synced) = (BTreeMap::new(), FxHashMap::default());
         let views = Vec::new();
-        Ok(Self { db, shared, stop, armed, limits, dialect, charge, version: None, installed, synced, views })
+        Ok(Self {
+            db,
+            shared,
+            stop,
+            armed,
+            limits,
+            dialect,
+            charge,
+            version: None,
+            installed,
+            synced,
+            views,
+            refused: Vec::new(),
+        })
     }
 
     /// What functions see.
@@ -236,33 +264,44 @@ impl Engine {
             return Ok(false);
         }
         for view in std::mem::take(&mut self.views) {
-            self.db.execute_batch(&format!("DROP VIEW IF EXISTS `{view}`;"))?;
+            self.db.execute_batch(&format!("DROP VIEW IF EXISTS {};", quoted(&view)))?;
         }
         let tables: BTreeMap<String, Arc<Table>> =
             catalogue.tables().into_iter().map(|t| (t.name.to_lowercase(), t)).collect();
         for (name, old) in &self.installed {
             if !tables.get(name).is_some_and(|new| Arc::ptr_eq(new, old)) {
                 let gone = !tables.values().any(|t| t.id == old.id);
-                let mut sql = format!("DROP VIEW IF EXISTS `{name}`; DROP VIEW IF EXISTS `{name}{ROWS}`;");
+                let (view, rows) = (quoted(name), rows_of(name));
+                let mut sql = format!("DROP VIEW IF EXISTS {view}; DROP VIEW IF EXISTS {rows};");
                 if gone {
-                    sql += &format!("DROP TABLE IF EXISTS k{};", old.id);
+                    sql += &format!("DROP TABLE IF EXISTS weak_keys{};", old.id);
                     self.synced.remove(&old.id);
                 }
                 self.db.execute_batch(&sql)?;
             }
         }
+        let mut refused = Vec::new();
         for (name, table) in &tables {
             if !self.installed.get(name).is_some_and(|old| Arc::ptr_eq(old, table)) {
-                self.install(name, table)?;
+                // A table that SQLite does not take is missing here, and fails nothing but its own use.
+                if self.install(name, table).is_err() {
+                    let (view, rows) = (quoted(name), rows_of(name));
+                    let left = format!("DROP VIEW IF EXISTS {view}; DROP VIEW IF EXISTS {rows};");
+                    let _ = self.db.execute_batch(&left);
+                    refused.push(name.clone());
+                }
             }
         }
         self.shared().tables = tables.values().map(|t| (t.id, t.clone())).collect();
         self.installed = tables;
         for (name, view) in catalogue.views() {
-            self.db.execute_batch(&format!("CREATE VIEW `{name}` AS {};", view.sql))?;
-            self.views.push(name);
+            let sql = format!("CREATE VIEW {} AS {};", quoted(&name), view.sql);
+            if self.db.execute_batch(&sql).is_ok() {
+                self.views.push(name);
+            }
         }
         self.version = Some(version);
+        self.refused = refused;
         Ok(true)
     }
 
@@ -294,12 +333,19 @@ impl Engine {
             .collect();
         let columns = columns.join(", ");
         self.db.execute_batch(&format!(
-            "CREATE TABLE IF NOT EXISTS k{id} (rid INTEGER PRIMARY KEY{}{unique});
-             CREATE VIEW `{name}` AS SELECT {columns} FROM k{id} AS k WHERE weak_has({id}, k.rid);
-             CREATE VIEW `{name}{ROWS}` AS SELECT k.rid AS _row, {columns} FROM k{id} AS k WHERE weak_has({id}, k.rid);",
-            keys.concat()
+            "CREATE TABLE IF NOT EXISTS weak_keys{id} (rid INTEGER PRIMARY KEY{}{unique});
+             CREATE VIEW {} AS SELECT {columns} FROM weak_keys{id} AS k WHERE weak_has({id}, k.rid);
+             CREATE VIEW {} AS SELECT k.rid AS _row, {columns} FROM weak_keys{id} AS k WHERE weak_has({id}, k.rid);",
+            keys.concat(),
+            quoted(name),
+            rows_of(name)
         ))?;
         Ok(())
+    }
+
+    /// Whether SQLite has not taken a new table.
+    pub fn has_refused(&self, table: &str) -> bool {
+        self.refused.contains(&table.to_lowercase())
     }
 
     /// Runs statements without result.
@@ -315,7 +361,8 @@ impl Engine {
         }
         let fresh = table.keys.since(*done);
         let places = ", ?".repeat(table.key.len());
-        let mut insert = self.db.prepare_cached(&format!("INSERT INTO k{} VALUES (?{places})", table.id))?;
+        let mut insert =
+            self.db.prepare_cached(&format!("INSERT INTO weak_keys{} VALUES (?{places})", table.id))?;
         for values in fresh {
             self.stop.check(self.dialect)?;
             let row = std::iter::once(Lite::Integer(*done as i64 + 1));

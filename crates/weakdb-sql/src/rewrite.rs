@@ -234,7 +234,7 @@ impl VisitorMut for Rewriter<'_, '_> {
                     .as_ref()
                     .and_then(|a| a.columns.first())
                     .map_or(called.as_str(), |c| c.name.value.as_str());
-                let sql = format!("SELECT value AS `{column}` FROM {rows}");
+                let sql = format!("SELECT value AS {} FROM {rows}", Dialect::MySql.quote(column));
                 match parse(Dialect::Sqlite, &sql) {
                     Ok(Statement::Query(subquery)) => {
                         let name = Ident::with_quote('`', called);

@@ -9,7 +9,7 @@
 
 use super::catalogue::Table;
 use super::constraints::{held, pick};
-use super::engine::{Engine, ROWS};
+use super::engine::{Engine, rows_of};
 use super::error::{Code, SqlError};
 use super::plan::{DeletePlan, InsertPlan, OnDuplicate, UpdatePlan};
 use anomalist_sqltext::Dialect;
@@ -300,7 +300,7 @@ impl Writer<'_> {
 
     /// TRUNCATE.
     pub fn truncate(&mut self, table: &Arc<Table>) -> Result<(), SqlError> {
-        let rows = self.engine.query(&format!("SELECT _row FROM `{}{ROWS}`", table.name), &[])?;
+        let rows = self.engine.query(&format!("SELECT _row FROM {}", rows_of(&table.name)), &[])?;
         for row in rows {
             if let Some((key, _)) = row[0].as_int().and_then(|n| table.keys.key(n)) {
                 self.remove(table, &key, 0)?;

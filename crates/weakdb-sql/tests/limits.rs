@@ -16,6 +16,47 @@ use std::time::{Duration, Instant};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
+/// What a session defines cannot break others, nor reach SQLite as anything but a name.
+#[test]
+fn definitions_harm_no_other_session() {
+    let database = database(Limits::default());
+    let mut other = database.session(PG, "other").unwrap();
+    let file = std::env::temp_dir().join(format!("anomalist-attached-{}", std::process::id()));
+    let attach = format!("x` AS SELECT 1; ATTACH '{}' AS y; CREATE TABLE y.t(a); --", file.display());
+    let many: Vec<String> = (0..3000).map(|n| format!("c{n} INT")).collect();
+    let mut session = database.session(PG, "session").unwrap();
+    let attempts = [
+        format!("CREATE TABLE \"{attach}\" (id INT PRIMARY KEY)"),
+        format!("CREATE TABLE \"{}\" (id INT PRIMARY KEY)", attach.replace('`', "\"\"")),
+        format!("CREATE TABLE a (\"{attach}\" INT PRIMARY KEY, \"b`\"\"c\" TEXT CHECK (\"b`\"\"c\" <> ''))"),
+        format!("CREATE VIEW \"{attach}v\" AS SELECT 1"),
+        "CREATE TABLE empty".to_owned(),
+        "CREATE TABLE empty ()".to_owned(),
+        "CREATE TABLE sqlite_x (a INT)".to_owned(),
+        "CREATE TABLE weak_keys1 (a INT)".to_owned(),
+        "CREATE TABLE a__rows (a INT)".to_owned(),
+        "CREATE TABLE k1 (a INT PRIMARY KEY)".to_owned(),
+        format!("CREATE TABLE wide ({})", many.join(", ")),
+        "CREATE VIEW broken AS SELECT nothing FROM nowhere".to_owned(),
+        "CREATE TABLE one (a INT)".to_owned(),
+        "ALTER TABLE one DROP COLUMN a".to_owned(),
+        "ALTER TABLE one RENAME TO sqlite_y".to_owned(),
+        "ALTER TABLE one RENAME TO k1".to_owned(),
+    ];
+    for sql in attempts {
+        // Some are allowed: what counts is what they leave.
+        _ = session.execute(&sql, &[]);
+        assert_eq!(ask(&mut other, "SELECT 1"), "1", "{sql}");
+        assert_eq!(ask(&mut session, "SELECT 1"), "1", "{sql}");
+        assert!(!file.exists(), "{sql}");
+    }
+    run(&mut other, "INSERT INTO k1 VALUES (7)");
+    assert_eq!(ask(&mut session, "SELECT a FROM k1"), "7");
+    let odd = format!("\"{attach}\"");
+    run(&mut other, &format!("INSERT INTO {odd} VALUES (3)"));
+    assert_eq!(ask(&mut session, &format!("SELECT id FROM {odd}")), "3");
+}
+
 /// Statements that do not end by themselves, or not within a lifetime.
 const ENDLESS: [&str; 4] = [
     "SELECT count(*) FROM generate_series(1, 1000000000000)",

@@ -9,6 +9,7 @@ mod table;
 pub use keys::{Keys, encode};
 pub use table::{Action, Check, Column, Foreign, Table, Unique, column_name};
 
+use crate::engine::ROWS;
 use crate::error::{Code, SqlError};
 use crate::types::Type;
 use std::collections::BTreeMap;
@@ -157,9 +158,9 @@ impl Catalogue {
     /// Adds a table. Its id and its name in the store are given here.
     pub fn create(&self, mut table: Table) -> Result<(), SqlError> {
         let name = table.name.to_lowercase();
-        if self.read().tables.contains_key(&name) || self.read().views.contains_key(&name) {
-            let text = format!("relation \"{}\" already exists", table.name);
-            return Err(SqlError::new(Code::DuplicateTable, text));
+        self.require_free(&table.name)?;
+        if table.columns.is_empty() {
+            return Err(SqlError::unsupported("tables without columns"));
         }
         let mut inner = self.write();
         table.id = inner.number();
@@ -179,11 +180,28 @@ impl Catalogue {
     /// Renames a table. Its name in the store stays.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), SqlError> {
         let table = self.require(from)?;
+        if !from.eq_ignore_ascii_case(to) {
+            self.require_free(to)?;
+        }
         let mut inner = self.write();
         inner.tables.remove(&from.to_lowercase());
         let renamed = Table { name: to.to_owned(), ..(*table).clone() };
         inner.tables.insert(to.to_lowercase(), Arc::new(renamed));
         Ok(())
+    }
+
+    /// An error if a table or view has the name, or if it is one that SQLite or this crate uses.
+    pub fn require_free(&self, name: &str) -> Result<(), SqlError> {
+        let lower = name.to_lowercase();
+        if self.read().tables.contains_key(&lower) || self.read().views.contains_key(&lower) {
+            let text = format!("relation \"{name}\" already exists");
+            return Err(SqlError::new(Code::DuplicateTable, text));
+        }
+        let reserved = ["sqlite_", "weak_"].iter().any(|prefix| lower.starts_with(prefix));
+        match reserved || lower.ends_with(ROWS) {
+            true => Err(SqlError::unsupported(format!("the name \"{name}\" for a table"))),
+            false => Ok(()),
+        }
     }
 
     /// Removes a table; false if there is none.

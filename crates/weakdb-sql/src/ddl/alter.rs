@@ -120,7 +120,10 @@ impl Definer<'_> {
                 None => return table.require(&column.value).map(|_| ()),
             }
         }
-        Ok(())
+        match table.columns.is_empty() {
+            true => Err(SqlError::unsupported("tables without columns")),
+            false => Ok(()),
+        }
     }
 
     /// ALTER COLUMN of PostgreSQL: one property.

@@ -82,6 +82,10 @@ impl Definer<'_> {
             let named: Vec<String> = columns.iter().map(|c| Dialect::MySql.quote(&c.0)).collect();
             sql = format!("WITH named({}) AS ({sql}) SELECT * FROM named", named.join(", "));
         }
+        if !exists {
+            self.catalogue.require_free(&name)?;
+        }
+        self.engine.query(&format!("SELECT * FROM ({sql}) LIMIT 0"), &[])?;
         let view = View { id: 0, shown: view.query.to_string(), sql, columns, tables };
         self.catalogue.set_view(&name, Some(view));
         Ok(())

@@ -71,7 +71,13 @@ impl Definer<'_> {
                 self.check(&mut table, named, &check.expr)?;
             }
         }
-        self.catalogue.create(table)
+        self.catalogue.create(table)?;
+        self.engine.refresh(self.catalogue)?;
+        if self.engine.has_refused(&name) {
+            self.catalogue.drop(&name);
+            return Err(SqlError::unsupported(format!("a table like \"{name}\"")));
+        }
+        Ok(())
     }
 
     /// The column with its type and keys; expressions come later.
