@@ -132,13 +132,18 @@ fn an_interrupted_exploration_is_no_failing_test() {
     assert!(left.stdout.is_empty(), "the command is left");
 }
 
-/// Names in the folder for temporary files that end in this process's number, or have it and another after
-/// it.
-fn left_by(child: u32) -> Vec<String> {
-    let (last, inner) = (format!("-{child}"), format!("-{child}-"));
-    let names = std::fs::read_dir(std::env::temp_dir()).expect("a folder").flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|n| n.starts_with("anomalist-") && (n.ends_with(&last) || n.contains(&inner))).collect()
+/// The names of the temporary folders of a living process: it keeps a file of each open.
+fn folders_of(child: u32) -> Vec<String> {
+    let open = std::fs::read_dir(format!("/proc/{child}/fd")).into_iter().flatten().flatten();
+    let files = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let owners = files.filter(|file| file.ends_with(".owner"));
+    owners.filter_map(|file| Some(file.parent()?.file_name()?.to_str()?.to_owned())).collect()
+}
+
+/// Those of these folders that exist.
+fn left(names: &[String]) -> Vec<String> {
+    let exists = |name: &&String| std::env::temp_dir().join(name).exists();
+    names.iter().filter(exists).cloned().collect()
 }
 
 /// Processes whose command line has one of these names.
@@ -166,7 +171,7 @@ fn a_second_interrupt_leaves_nothing_behind() {
         let mut child = start(&args);
         let pid = child.id();
         let names = loop {
-            let names = left_by(pid);
+            let names = folders_of(pid);
             if !names.is_empty() {
                 break names;
             }
@@ -189,7 +194,7 @@ fn a_second_interrupt_leaves_nothing_behind() {
         let output = child.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{what:?} after {after} ms: {said}");
-        assert_eq!(left_by(pid), Vec::<String>::new(), "{what:?} after {after} ms");
+        assert_eq!(left(&names), Vec::<String>::new(), "{what:?} after {after} ms");
         assert_eq!(running(&names), Vec::<String>::new(), "{what:?} after {after} ms");
     }
 }

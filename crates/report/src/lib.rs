@@ -208,8 +208,8 @@ impl Subject<'_> {
     }
 
     /// The line that an anomaly is about: of the reads that are part of it, the last one of the input,
-    /// because before that one nothing was wrong. Transactions that merely show an order, or wrote what was read,
-    /// count only if there is no such read.
+    /// because before that one nothing was wrong. Transactions that merely show an order, or wrote what was
+    /// read, count only if there is no such read.
     fn line(&self, anomaly: &Anomaly) -> Option<u32> {
         let witness = &anomaly.witness;
         let read = |edge: &Edge| match edge.evidence {

@@ -79,7 +79,7 @@ fn edn_events_become_transactions() {
 #[test]
 fn json_events_become_transactions() {
     let expected =
-        "0 #1 ok w(x,1) r(y,nil*) [0-1]\n0 #4 ok r(x,1.5) [3-4]\n1 #9 info r(x,?) w(y,é\n) [2-?]\n";
+        "0 #1 ok w(x,1) r(y,nil*) [0-1]\n0 #4 ok r(x,1.5) [3-4]\n1 #9 info r(x,?) w(y,é\\n) [2-?]\n";
     assert_eq!(shown(Format::ElleJsonl, JSON), expected);
     let array = format!("[{}]", JSON.trim_end().replace("}\n{", "},\n{"));
     assert_eq!(shown(Format::ElleJson, &array), expected);
