@@ -11,7 +11,7 @@ mod support;
 use anomalist_testkit::skip;
 use std::path::Path;
 use std::process::Command;
-use support::{Between, port, proxy, server};
+use support::{Between, port, proxy, server, set_rules};
 
 fn has(program: &str, probe: &[&str]) -> bool {
     let found = Command::new(program).args(probe).output().is_ok_and(|o| o.status.success());
@@ -84,12 +84,9 @@ fn a_password_passes() {
         return;
     }
     let server = server(&[("password_encryption", "scram-sha-256")]);
-    let data = server.folder().join("data/pg_hba.conf");
     printed(psql(port(&server), "postgres").args(["-c", "CREATE ROLE someone LOGIN PASSWORD 'se cret'"]));
     let rules = "host all someone 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
-    std::fs::write(&data, rules).unwrap();
-    printed(psql(port(&server), "postgres").args(["-c", "SELECT pg_reload_conf()"]));
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    set_rules(&server, rules);
     for between in Between::ALL {
         let proxy = proxy(&server, between);
         let port = proxy.address().port();

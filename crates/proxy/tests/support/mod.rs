@@ -4,6 +4,7 @@
 
 pub mod script;
 
+use anomalist_databases::Database;
 use anomalist_lab::server::{Engine, Server, Setup};
 use anomalist_proxy::{
     Answer, Interest, Limits, Observer, Outcome, PassThrough, Proxy, Request, Run, Service, Verdict,
@@ -11,9 +12,19 @@ use anomalist_proxy::{
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 
+/// A server that lets every client in without a password: scripts of bytes cannot answer SCRAM.
 pub fn server(settings: &[(&str, &str)]) -> Server {
     let settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    Server::start(Engine::Postgres, &Setup { settings, ..Setup::default() }).unwrap()
+    let server = Server::start(Engine::Postgres, &Setup { settings, ..Setup::default() }).unwrap();
+    set_rules(&server, "host all all 127.0.0.1/32 trust\n");
+    server
+}
+
+/// Sets who may connect how.
+pub fn set_rules(server: &Server, rules: &str) {
+    std::fs::write(server.folder().join("data/pg_hba.conf"), rules).unwrap();
+    server.target(0).connect().unwrap().run("SELECT pg_reload_conf()").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
 }
 
 pub fn port(server: &Server) -> u16 {
