@@ -69,7 +69,7 @@ pub enum Format {
 
 /// A path as text that can be shown.
 pub trait PathName {
-    /// The path, [inert](anomalist_history::inert).
+    /// The path, [inert].
     fn shown(&self) -> String;
 }
 
