@@ -88,6 +88,9 @@ impl Question {
     }
 }
 
+/// What may be checked beside the question if the answer took no longer.
+const QUICK: Duration = Duration::from_millis(20);
+
 /// How long it may take.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
@@ -168,7 +171,7 @@ impl<'a> Prepared<'a> {
 impl Prepared<'_> {
     /// A note for required levels that hold only as long as sessions may be reordered: many mean the level
     /// with sessions when they say "snapshot isolation" or "serializable". What did not come up on the way
-    /// to the answer (lists and timestamps) is checked only as long as it costs next to nothing.
+    /// to the answer (lists and timestamps) is checked only where that is a matter of milliseconds.
     pub fn only_in_sessions(
         self,
         required: &[Level],
@@ -185,11 +188,11 @@ impl Prepared<'_> {
         let pairs: Vec<(Level, Level)> = required.iter().filter_map(of).collect();
         let known = |session| judgement.beyond.iter().find(|(l, _)| *l == session).map(|(_, v)| v.clone());
         let open: Vec<Level> = pairs.iter().map(|(_, s)| *s).filter(|s| known(*s).is_none()).collect();
-        let found = if open.is_empty() || !self.question.anomalies.is_empty() {
+        let found = if open.is_empty() || !self.question.anomalies.is_empty() || took > QUICK {
             Judgement::default()
         } else {
             let since = Instant::now();
-            let patience = (took / 50).max(Duration::from_millis(5));
+            let patience = QUICK;
             let spent = || (limits.spent)() || since.elapsed() >= patience;
             self.verdicts_on(open, Limits { spent: &spent, timed: true, known: &|_| {}, ..limits })?
         };
