@@ -89,7 +89,7 @@ impl Question {
 }
 
 /// What may be checked beside the question if the answer took no longer.
-const QUICK: Duration = Duration::from_millis(20);
+const QUICK: Duration = Duration::from_millis(2);
 
 /// How long it may take.
 #[derive(Clone, Copy)]
