@@ -10,7 +10,7 @@ use anomalist_level::{AnomalyKind, By, Definitions, Judgement, Level, LevelVerdi
 use anomalist_report::Timing;
 use anomalist_timestamp::Tie;
 use std::num::NonZeroUsize;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A question about a history. [`Check::run`] answers it.
@@ -30,12 +30,19 @@ pub struct Check<'h> {
 /// Says whether so many bytes more may be allocated; if not, why: [`Why::Memory`].
 pub type Memory = dyn Fn(u64) -> Result<(), Why> + Sync;
 
+/// The number of threads a check uses by default: as many as this process has processors. Looked
+/// up once, because that takes a dozen system calls.
+pub fn cores() -> NonZeroUsize {
+    static CORES: LazyLock<NonZeroUsize> =
+        LazyLock::new(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    *CORES
+}
+
 impl<'h> Check<'h> {
     pub(crate) fn new(history: &'h History) -> Check<'h> {
-        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Check {
             history,
-            question: Question::about(&[], threads),
+            question: Question::about(&[], cores()),
             analysers: Vec::new(),
             required: Vec::new(),
             declared: false,

@@ -48,7 +48,7 @@ pub use anomalist_report::{Outcome, Style};
 pub use anomalist_timestamp::Tie;
 pub use answer::{Answer, Found};
 pub use basis::Basis;
-pub use check::{Check, Memory};
+pub use check::{Check, Memory, cores};
 pub use error::Error;
 pub use history::{History, ReadOptions, Recording, of_run, open};
 pub use monitor::{Breach, Monitor, Precedes, Standing, Status};

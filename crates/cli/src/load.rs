@@ -10,7 +10,6 @@ use anomalist_history::{Events, History};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A history that was read.
@@ -148,14 +147,9 @@ fn warn(global: &Global, warnings: &[Diagnostic]) {
     }
 }
 
-/// What the machine allows. Asking takes a dozen system calls, which a history of some megabytes would
-/// notice.
-static CORES: LazyLock<NonZeroUsize> =
-    LazyLock::new(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
-
 /// The number of threads to use.
 pub fn threads(global: &Global) -> NonZeroUsize {
-    global.threads.unwrap_or_else(|| *CORES)
+    global.threads.unwrap_or_else(anomalist::cores)
 }
 
 /// For test runs: every proof is verified.

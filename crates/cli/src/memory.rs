@@ -10,13 +10,14 @@
 
 use anomalist_level::Why;
 use cap::Cap;
-use std::alloc::System;
+use mimalloc::MiMalloc;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts, and never refuses.
+/// Counts, and never refuses. What it counts is mimalloc's, which asks Linux for huge pages: page faults were
+/// a third of the time of a large check.
 #[global_allocator]
-static HEAP: Cap<System> = Cap::new(System, usize::MAX);
+static HEAP: Cap<MiMalloc> = Cap::new(MiMalloc, usize::MAX);
 
 /// The limit in bytes.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
