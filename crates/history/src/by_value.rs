@@ -2,17 +2,21 @@
 //!
 //! Recorders that hand out values from one counter are the common case. There a value names its write: one
 //! table from value to key and writer, no sorting by key. Values that were written at about the same time
-//! are neighbours in it, so a pass over a session walks through it in order. Where a value repeats, or is
-//! no small integer, `resolve.rs` takes over.
+//! are neighbours in it. So a pass over the transactions in the order of the input uses a small part of a
+//! large table at a time; a pass session by session, which is better for the other columns, walks through
+//! all of it for each session. Where a value repeats, or is no small integer, `resolve.rs` takes over.
 
 use crate::ids::{KeyId, TxnId};
 use crate::index::PackedSource;
 use crate::lists::Appends;
 use crate::model::History;
-use crate::operation::Outcome;
+use crate::operation::{OpHead, OpKind, Outcome};
+use crate::reads::MaybeWritten;
 use crate::resolve::{Resolved, Seen, Writers};
 use crate::value::{Value, View};
+use rustc_hash::FxHashMap;
 use std::hint::select_unpredictable as select;
+use std::ops::Range;
 
 /// Largest value in the table, per operation of the history.
 const SPARSENESS: u64 = 4;
@@ -23,16 +27,22 @@ pub(crate) fn resolve(history: &History, threads: usize) -> Option<Resolved> {
         return None;
     }
     let size = table_size(history)?;
+    let order = if size > CACHED { history.input_order() } else { history.txns().collect() };
     let (table, writers) = if threads == 1 {
-        (table(history, size), writers(history))
+        (table(history, &order, size), writers(history))
     } else {
         std::thread::scope(|scope| {
             let writers = scope.spawn(|| writers(history));
-            let table = table(history, size);
+            let table = table(history, &order, size);
             (table, writers.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     };
-    Some(Resolved { source: Vec::new(), table: Some(table?), writers, appends: Appends::default() })
+    Some(Resolved {
+        source: Vec::new(),
+        table: Some(Table { slots: table?, order }),
+        writers,
+        appends: Appends::default(),
+    })
 }
 
 /// One more than the largest value written; `None` if that is no small number.
@@ -41,6 +51,12 @@ fn table_size(history: &History) -> Option<usize> {
     let values = history.heads().iter().zip(history.values());
     let written = values.map(|(head, value)| select(head.is_read(), 0, small(*value).unwrap_or(u64::MAX)));
     written.max().filter(|&largest| largest < limit).map(|largest| largest as usize + 1)
+}
+
+/// The number a value is, if it is a natural number; else some number that is too large for any table.
+#[inline]
+fn number(value: Value) -> u64 {
+    value.bits().rotate_right(Value::TAG_BITS)
 }
 
 /// The number a value is; `None` if it is no natural number.
@@ -52,44 +68,75 @@ fn small(value: Value) -> Option<u64> {
     }
 }
 
-/// By value: one more than its key, and the [`Seen`] writer below. 0: no transaction wrote it.
-pub(crate) struct Table(Vec<u64>);
+/// By value: one more than its key, and the [`Seen`] writer below. 0: no transaction wrote it. The last place
+/// is that of values which are too large, and 0.
+pub(crate) struct Table {
+    slots: Vec<u64>,
+    /// The transactions in the order in which the table is best used.
+    pub order: Vec<TxnId>,
+}
 
 impl Table {
-    /// What a read of this value saw, as [`Resolved::source`] would have it.
-    #[inline]
-    pub fn source(&self, history: &History, key: KeyId, value: Value) -> u32 {
-        let slot = small(value).and_then(|v| self.0.get(usize::try_from(v).ok()?)).copied().unwrap_or(0);
-        if slot >> 32 == u64::from(key.0) + 1 {
-            slot as u32
-        } else if value == Value::UNKNOWN {
-            PackedSource::NOT_JUDGED.0
-        } else if history.initial().of(key) == Some(value) {
-            PackedSource::INITIAL.0
-        } else {
-            PackedSource::FAULT.0
+    /// What a range of operations saw, as [`Resolved::source`] would have it. The first loop has no branch
+    /// that depends on an operation, so that the processor has many look-ups under way: most miss the cache.
+    pub fn sources(&self, history: &History, range: Range<usize>, sources: &mut [u32]) {
+        let (heads, values) = (&history.heads()[range.clone()], &history.values()[range]);
+        let last = self.slots.len() - 1;
+        let mut all_found = true;
+        for ((&head, &value), source) in heads.iter().zip(values).zip(&mut *sources) {
+            let slot = self.slots[(number(value) as usize).min(last)];
+            let found = slot >> 32 == u64::from(head.key().0) + 1;
+            let seen = select(found, slot as u32, PackedSource::NOT_FOUND.0);
+            *source = select(head.is_read(), seen, PackedSource::NOT_JUDGED.0);
+            all_found &= found | !head.is_read();
+        }
+        if all_found {
+            return;
+        }
+        for ((head, &value), source) in heads.iter().zip(values).zip(sources) {
+            if *source == PackedSource::NOT_FOUND.0 {
+                *source = not_written(history, head.key(), value);
+            }
         }
     }
 }
 
-/// The table; `None` if a value repeats, or if a key is given its initial value again.
-fn table(history: &History, size: usize) -> Option<Table> {
-    let mut table = vec![0u64; size];
-    // Per key, one more than the transaction that wrote it last, and the value.
-    let mut last = vec![(0u32, 0u32); history.key_count()];
+/// What a read saw if no transaction wrote the value.
+fn not_written(history: &History, key: KeyId, value: Value) -> u32 {
+    if value == Value::UNKNOWN {
+        PackedSource::NOT_JUDGED.0
+    } else if history.initial().of(key) == Some(value) {
+        PackedSource::INITIAL.0
+    } else {
+        PackedSource::FAULT.0
+    }
+}
+
+/// A table of more values than this does not stay in the cache.
+const CACHED: usize = 1 << 21;
+
+/// Transactions with more writes than this look their own writes up by key.
+const LONG: usize = 1 << 10;
+
+/// The slots of a table; `None` if a value repeats, or if a key is given its initial value again.
+fn table(history: &History, order: &[TxnId], size: usize) -> Option<Vec<u64>> {
+    let mut table = vec![0u64; size + 1];
+    let mut written = MaybeWritten::new();
+    let mut last: FxHashMap<KeyId, usize> = FxHashMap::default();
     let (initial, own_initial) = (history.initial().default, !history.initial().keys.is_empty());
     let mut writes = Vec::new();
-    for t in history.txns() {
+    for &t in order {
         let ops = history.op_range(t);
         // Whether an operation is a read cannot be predicted by the processor: picking out the writes
         // without a branch takes half the time.
-        writes.resize(writes.len().max(ops.len() + 1), (KeyId(0), Value::NIL));
+        writes.resize(writes.len().max(ops.len() + 1), (OpHead::new(OpKind::Read, KeyId(0)), Value::NIL));
         let mut count = 0;
         for (head, &value) in history.heads()[ops.clone()].iter().zip(&history.values()[ops]) {
-            writes[count] = (head.key(), value);
+            writes[count] = (*head, value);
             count += usize::from(!head.is_read());
         }
-        for &(key, value) in &writes[..count] {
+        for (i, &(head, value)) in writes[..count].iter().enumerate() {
+            let key = head.key();
             if initial == Some(value) || own_initial && history.initial().of(key) == Some(value) {
                 return None;
             }
@@ -99,14 +146,19 @@ fn table(history: &History, size: usize) -> Option<Table> {
                 return None;
             }
             *slot = (u64::from(key.0) + 1) << 32 | u64::from(Seen::new(t).packed());
-            let (by, before) = std::mem::replace(&mut last[key.index()], (t.0 + 1, value as u32));
-            if by == t.0 + 1 {
+            let before = match count {
+                0..=LONG if !written.follow(t, head) => None,
+                0..=LONG => writes[..i].iter().rfind(|(head, _)| head.key() == key).and_then(|w| small(w.1)),
+                _ => last.insert(key, value).map(|value| value as u64),
+            };
+            if let Some(before) = before {
                 // The same transaction has just replaced it.
                 table[before as usize] |= u64::from(Seen::NOT_FINAL);
             }
         }
+        last.clear();
     }
-    Some(Table(table))
+    Some(table)
 }
 
 /// Per key, the transactions that write it and did not abort.
@@ -161,8 +213,8 @@ fn forget_repeats(start: &mut [u32], txns: &mut Vec<TxnId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Builder;
     use crate::resolve;
-    use crate::{Builder, OpKind};
 
     /// Writes of distinct values by committed and aborted transactions, several to a key; reads of any
     /// value.
@@ -206,11 +258,12 @@ mod tests {
             for threads in [1, 2] {
                 let Some(mine) = resolve(&history, threads) else { panic!("seed {seed}: values repeat?") };
                 let other = resolve::by_key(&history, threads);
-                let reads = history.heads().iter().zip(history.values()).enumerate();
-                for (i, (head, &value)) in reads.filter(|(_, (head, _))| head.is_read()) {
-                    let table = mine.table.as_ref();
-                    let source = table.map(|t| t.source(&history, head.key(), value));
-                    assert_eq!(source, Some(other.source[i]), "seed {seed}");
+                let mut sources = vec![0; history.op_count()];
+                if let Some(table) = &mine.table {
+                    table.sources(&history, 0..history.op_count(), &mut sources);
+                }
+                for (i, _) in history.heads().iter().enumerate().filter(|(_, head)| head.is_read()) {
+                    assert_eq!(sources[i], other.source[i], "seed {seed}");
                 }
                 assert_eq!(mine.writers.start, other.writers.start, "seed {seed}");
                 assert_eq!(mine.writers.txns, other.writers.txns, "seed {seed}");

@@ -47,6 +47,8 @@ impl PackedSource {
     pub const FAULT: PackedSource = PackedSource(u32::MAX - 2);
     pub const AMBIGUOUS: PackedSource = PackedSource(u32::MAX - 3);
     pub const NOT_JUDGED: PackedSource = PackedSource(u32::MAX - 4);
+    /// No transaction wrote the value; what that means is found out next.
+    pub const NOT_FOUND: PackedSource = PackedSource(u32::MAX - 5);
     pub const FIRST_SPECIAL: u32 = u32::MAX - 15;
 
     #[inline]

@@ -243,6 +243,15 @@ impl History {
         self.position[t.index()]
     }
 
+    /// All transactions in the order of the input.
+    pub(crate) fn input_order(&self) -> Vec<TxnId> {
+        let mut order = vec![TxnId(0); self.txn_count()];
+        for (t, &position) in (0..).zip(&self.position) {
+            order[position as usize] = TxnId(t);
+        }
+        order
+    }
+
     /// The line of the input on which a transaction begins, where the format has lines.
     pub fn line(&self, t: TxnId) -> Option<u32> {
         self.line.get(t.index()).copied().filter(|&line| line > 0)

@@ -10,10 +10,11 @@ use crate::ids::{KeyId, OpId, TxnId};
 use crate::index::{FaultKind, PackedSource, ReadFault};
 use crate::lists::Appends;
 use crate::model::History;
-use crate::operation::{Op, OpKind};
+use crate::operation::{Op, OpHead, OpKind};
 use crate::resolve::{Resolved, Seen, in_parallel};
 use crate::value::{Value, begins_with};
 use rustc_hash::FxHashMap;
+use std::hint::select_unpredictable as select;
 use std::ops::Range;
 
 /// Replaces, in `resolved.source`, what each read saw by the transaction it is an external read from, or a
@@ -28,7 +29,13 @@ pub(crate) fn classify(
         Some(_) => vec![PackedSource::NOT_JUDGED.0; history.op_count()],
         None => std::mem::take(&mut resolved.source),
     };
-    let shared = Shared { history, table: resolved.table.as_ref(), appends: &resolved.appends, committed };
+    let shared = Shared {
+        history,
+        table: resolved.table.as_ref(),
+        appends: &resolved.appends,
+        committed,
+        all_committed: committed.iter().all(|&committed| committed),
+    };
     let parts =
         in_parallel(&history.op_start, threads, &mut source, |txns, mine| shared.classify(txns, mine));
     resolved.source = source;
@@ -46,6 +53,29 @@ struct Shared<'a> {
     table: Option<&'a Table>,
     appends: &'a Appends,
     committed: &'a [bool],
+    /// Every transaction is.
+    all_committed: bool,
+}
+
+/// Which keys a transaction has written, at a glance: a table small enough to stay in the cache, in which
+/// two keys may share a place.
+pub(crate) struct MaybeWritten(Vec<u32>);
+
+impl MaybeWritten {
+    const PLACES: usize = 1 << 12;
+
+    pub fn new() -> MaybeWritten {
+        MaybeWritten(vec![0; Self::PLACES])
+    }
+
+    /// Notes an operation of `t`; true if `t` may have written its key before.
+    #[inline]
+    pub fn follow(&mut self, t: TxnId, head: OpHead) -> bool {
+        let place = &mut self.0[head.key().index() % Self::PLACES];
+        let is_own = *place == t.0 + 1;
+        *place = select(head.is_read(), *place, t.0 + 1);
+        is_own
+    }
 }
 
 /// Per key, one more than the transaction that wrote it last, and the write.
@@ -99,65 +129,122 @@ impl Picked {
 
 impl<'a> Shared<'a> {
     fn classify(&self, txns: Range<usize>, source: &mut [u32]) -> (Vec<ReadFault>, usize) {
-        let mut own = OwnWrites(vec![(0, 0); self.history.key_count()]);
-        let mut picked = Picked::default();
-        let (has_lists, mut by_key) = (self.history.has_lists(), Vec::new());
-        let mut sound = SoundLists::default();
-        let mut faults = Vec::new();
-        let mut ambiguous = 0;
+        let mut slow = Slow {
+            shared: self,
+            own: OwnWrites(Vec::new()),
+            picked: Picked::default(),
+            by_key: Vec::new(),
+            sound: SoundLists::default(),
+            faults: Vec::new(),
+            ambiguous: 0,
+        };
+        let mut written = MaybeWritten::new();
         let base = self.history.op_start[txns.start];
-        let key = |i: u32| self.history.heads()[i as usize].key();
-        for t in txns.map(|t| TxnId(t as u32)) {
-            let (reads, writes) = picked.pick(self.history, t);
-            if !self.committed[t.index()] {
-                for &i in reads {
-                    source[(i - base) as usize] = PackedSource::NOT_JUDGED.0;
-                }
-                continue;
+        let mut one = |t: TxnId| {
+            let range = self.history.op_range(t);
+            let mine = &mut source[range.start - base as usize..range.end - base as usize];
+            if let Some(table) = self.table {
+                table.sources(self.history, range, mine);
             }
-            // Going backwards leaves the first write of each key.
-            for &i in writes.iter().rev() {
-                own.note(t, key(i), i);
+            if !self.is_plain(t, mine, &mut written) {
+                slow.classify(t, mine);
             }
-            if has_lists {
-                by_key.clear();
-                by_key.extend(writes.iter().map(|&i| (key(i), i)));
-                by_key.sort_unstable();
-            }
-            let reads_own = reads.iter().fold(false, |any, &i| any | own.is_noted(t, key(i)));
-            let mut writes = writes.iter().copied().peekable();
-            for &i in reads {
-                let (read, slot) = (OpId(i), &mut source[(i - base) as usize]);
-                let mut last = None;
-                if reads_own {
-                    while let Some(write) = writes.next_if(|&write| write < i) {
-                        own.note(t, key(write), write);
-                    }
-                    last = own.last_before(t, key(i), i);
-                }
-                if let Some(table) = self.table {
-                    *slot = table.source(self.history, key(i), self.history.values()[read.index()]);
-                }
-                if *slot == PackedSource::NOT_JUDGED.0 {
-                    continue;
-                }
-                match self.judge(t, read, last, *slot, &by_key, &mut sound) {
-                    Judged::Source(s) => *slot = s.0,
-                    Judged::Fault(kind, other) => {
-                        *slot = PackedSource::FAULT.0;
-                        faults.push(ReadFault { op: read, kind, other });
-                    }
-                    Judged::Intermediate(from, write) => {
-                        *slot = from.0;
-                        faults.push(ReadFault { op: read, kind: FaultKind::Intermediate, other: write });
-                    }
-                }
-                ambiguous += usize::from(*slot == PackedSource::AMBIGUOUS.0);
-            }
+        };
+        match self.table {
+            Some(table) => table.order.iter().filter(|t| txns.contains(&t.index())).for_each(|&t| one(t)),
+            None => txns.map(|t| TxnId(t as u32)).for_each(one),
         }
-        (faults, ambiguous)
+        (slow.faults, slow.ambiguous)
     }
 
+    /// True if every read of `t` is of a key that `t` has not written before, and shows the final write of
+    /// another committed transaction or the initial state: then its sources are right as they are. Nearly
+    /// every transaction of a register history is so, and this loop decides it without a branch. False is
+    /// no verdict.
+    #[inline]
+    fn is_plain(&self, t: TxnId, source: &[u32], written: &mut MaybeWritten) -> bool {
+        if self.history.has_lists() || !self.committed[t.index()] {
+            return false;
+        }
+        let heads = &self.history.heads()[self.history.op_range(t)];
+        let mut plain = true;
+        for (&head, &source) in heads.iter().zip(source) {
+            let is_other = source < Seen::NOT_FINAL && source != t.0;
+            let is_other = is_other && (self.all_committed || self.committed[source as usize]);
+            let is_initial = source == PackedSource::INITIAL.0;
+            plain &= is_other | is_initial | (source == PackedSource::NOT_JUDGED.0);
+            plain &= !(written.follow(t, head) & head.is_read());
+        }
+        plain
+    }
+}
+
+/// Judges the reads of transactions one by one, with everything that can be wrong with them.
+struct Slow<'s, 'a> {
+    shared: &'s Shared<'a>,
+    own: OwnWrites,
+    picked: Picked,
+    /// The writes of the transaction by key, for lists.
+    by_key: Vec<(KeyId, u32)>,
+    sound: SoundLists<'a>,
+    faults: Vec<ReadFault>,
+    ambiguous: usize,
+}
+
+impl Slow<'_, '_> {
+    /// Judges a transaction, of whose operations `source` is the part.
+    fn classify(&mut self, t: TxnId, source: &mut [u32]) {
+        let history = self.shared.history;
+        let base = history.op_start[t.index()];
+        let key = |i: u32| history.heads()[i as usize].key();
+        let (reads, writes) = self.picked.pick(history, t);
+        if !self.shared.committed[t.index()] {
+            for &i in reads {
+                source[(i - base) as usize] = PackedSource::NOT_JUDGED.0;
+            }
+            return;
+        }
+        self.own.0.resize(history.key_count(), (0, 0));
+        // Going backwards leaves the first write of each key.
+        for &i in writes.iter().rev() {
+            self.own.note(t, key(i), i);
+        }
+        if history.has_lists() {
+            self.by_key.clear();
+            self.by_key.extend(writes.iter().map(|&i| (key(i), i)));
+            self.by_key.sort_unstable();
+        }
+        let reads_own = reads.iter().fold(false, |any, &i| any | self.own.is_noted(t, key(i)));
+        let mut writes = writes.iter().copied().peekable();
+        for &i in reads {
+            let (read, slot) = (OpId(i), &mut source[(i - base) as usize]);
+            let mut last = None;
+            if reads_own {
+                while let Some(write) = writes.next_if(|&write| write < i) {
+                    self.own.note(t, key(write), write);
+                }
+                last = self.own.last_before(t, key(i), i);
+            }
+            if *slot == PackedSource::NOT_JUDGED.0 {
+                continue;
+            }
+            match self.shared.judge(t, read, last, *slot, &self.by_key, &mut self.sound) {
+                Judged::Source(s) => *slot = s.0,
+                Judged::Fault(kind, other) => {
+                    *slot = PackedSource::FAULT.0;
+                    self.faults.push(ReadFault { op: read, kind, other });
+                }
+                Judged::Intermediate(from, write) => {
+                    *slot = from.0;
+                    self.faults.push(ReadFault { op: read, kind: FaultKind::Intermediate, other: write });
+                }
+            }
+            self.ambiguous += usize::from(*slot == PackedSource::AMBIGUOUS.0);
+        }
+    }
+}
+
+impl<'a> Shared<'a> {
     fn judge(
         &self,
         t: TxnId,

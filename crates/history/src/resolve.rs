@@ -103,8 +103,14 @@ impl Resolved {
                 }
             }
             None => {
-                let by_value = self.table.as_ref().map(|table| table.source(history, key, value));
-                let source = by_value.unwrap_or_else(|| self.source[read.index()]);
+                let source = match &self.table {
+                    Some(table) => {
+                        let mut source = [PackedSource::NOT_JUDGED.0];
+                        table.sources(history, read.index()..read.index() + 1, &mut source);
+                        source[0]
+                    }
+                    None => self.source[read.index()],
+                };
                 if let Some(seen) = Seen::unpack(source) {
                     f(seen.txn());
                 }

@@ -41,41 +41,43 @@ pub struct AtomId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct ListId(pub u32);
 
-const TAG_BITS: u32 = 2;
 const INT: u64 = 0;
 const ATOM: u64 = 1;
 const LIST: u64 = 2;
 const SPECIAL: u64 = 3;
 
 impl Value {
+    /// The lowest bits say what a value is; those of an integer are 0.
+    pub(crate) const TAG_BITS: u32 = 2;
+
     /// No value.
     pub const NIL: Value = Value(SPECIAL);
     /// The result of this read was not recorded.
-    pub const UNKNOWN: Value = Value(1 << TAG_BITS | SPECIAL);
+    pub const UNKNOWN: Value = Value(1 << Self::TAG_BITS | SPECIAL);
 
     /// An integer in place; `None` if it needs more than 62 bits (then
     /// [`Builder::int`](crate::Builder::int) interns it).
     #[inline]
     pub fn int(v: i64) -> Option<Value> {
-        let shifted = v << TAG_BITS;
-        (shifted >> TAG_BITS == v).then_some(Value(shifted as u64 | INT))
+        let shifted = v << Self::TAG_BITS;
+        (shifted >> Self::TAG_BITS == v).then_some(Value(shifted as u64 | INT))
     }
 
     pub(crate) fn atom(id: AtomId) -> Value {
-        Value(u64::from(id.0) << TAG_BITS | ATOM)
+        Value(u64::from(id.0) << Self::TAG_BITS | ATOM)
     }
 
     pub(crate) fn list(id: ListId) -> Value {
-        Value(u64::from(id.0) << TAG_BITS | LIST)
+        Value(u64::from(id.0) << Self::TAG_BITS | LIST)
     }
 
     /// Takes the value apart.
     #[inline]
     pub fn view(self) -> View {
-        match self.0 & ((1 << TAG_BITS) - 1) {
-            INT => View::Int(self.0 as i64 >> TAG_BITS),
-            ATOM => View::Atom(AtomId((self.0 >> TAG_BITS) as u32)),
-            LIST => View::List(ListId((self.0 >> TAG_BITS) as u32)),
+        match self.0 & ((1 << Self::TAG_BITS) - 1) {
+            INT => View::Int(self.0 as i64 >> Self::TAG_BITS),
+            ATOM => View::Atom(AtomId((self.0 >> Self::TAG_BITS) as u32)),
+            LIST => View::List(ListId((self.0 >> Self::TAG_BITS) as u32)),
             _ if self == Value::NIL => View::Nil,
             _ => View::Unknown,
         }
@@ -84,7 +86,7 @@ impl Value {
     /// True for a list.
     #[inline]
     pub fn is_list(self) -> bool {
-        self.0 & ((1 << TAG_BITS) - 1) == LIST
+        self.0 & ((1 << Self::TAG_BITS) - 1) == LIST
     }
 
     /// The raw bits: equal bits, equal values.
