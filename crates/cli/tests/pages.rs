@@ -219,6 +219,8 @@ fn the_dependency_graphs_of_sql_are_drawn() {
                 "--json",
                 "--report",
                 &report,
+                "--runs",
+                &scratch.path("runs"),
             ],
             b"",
             &[],

@@ -73,8 +73,8 @@ def test_drop(page):
     go(page, "")
     drop(page, HOSTILE, WRITE_SKEW)
     expect(page.locator("h1")).to_have_text("check")
-    expect(page.get_by_text("✗ Violated: repeatable read, update serializable.")).to_be_visible(timeout=20000)
-    expect(page.get_by_role("link", name=re.compile(r"^✗ \d* ?serializable: violated$"))).to_be_visible()
+    expect(page.get_by_text("✗ repeatable-read and update-serializable are the weakest levels violated")).to_be_visible(timeout=20000)
+    expect(page.get_by_role("link", name=re.compile(r"^✗ \d* ?(.*, )?serializable: violated$"))).to_be_visible()
     expect(page.locator(".card").first).to_contain_text("write skew")
     frame = page.frame_locator("iframe.report")
     expect(frame.locator("body")).to_contain_text("serializable")
@@ -258,6 +258,14 @@ def test_sql(page):
     page.get_by_role("button", name="Start sql").click()
     expect(page.locator("tbody tr").first).to_contain_text("serializable", timeout=40000)
     expect(page.locator("iframe.report")).to_be_visible()
+    # The run is kept, listed and shown again.
+    go(page, "")
+    row = page.locator(".list > li", has_text="SQLite").filter(has_text="sql").first
+    expect(row).to_contain_text("immediate")
+    row.get_by_role("link").first.click()
+    expect(page.locator("tbody tr").first).to_contain_text("serializable")
+    expect(page.frame_locator("iframe.report").locator("h1")).to_contain_text("SQLite")
+    shot(page, "sql-kept")
 
 
 def test_explore(page):

@@ -226,13 +226,15 @@ impl Allowed {
     fn complete(&self, line: &mut Line, form: &Form, target: &Target<'_>) -> Result<(), Refusal> {
         let missing = |field: &str, why: &str| Err(Refusal::of(field, why));
         match form.command {
-            "test" => {
+            "test" | "sql" => {
                 if target.folder != Path::new("runs") {
                     line.push(["--runs".into(), target.folder.as_os_str().to_owned()]);
                 }
                 line.hidden = vec!["--json".into()];
+                if form.command == "sql" {
+                    line.hidden.extend(["--report".into(), target.report.into()]);
+                }
             }
-            "sql" => line.hidden = vec!["--json".into(), "--report".into(), target.report.into()],
             "explore" if line.last.is_empty() && self.commands.is_empty() => {
                 return missing("command", "no command was allowed: start anomalist ui with --allow-command");
             }
