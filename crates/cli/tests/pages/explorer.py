@@ -193,7 +193,8 @@ def faults(browser):
         v.check(any("ms" in text for text in v.page.locator(".drawing text.d").all_text_contents()), "times in milliseconds")
         shaded = v.page.evaluate("""() => { const c = document.querySelector('canvas.mini'); const p = c.getContext('2d');
             const wanted = getComputedStyle(document.documentElement).getPropertyValue('--fault').trim();
-            const hex = (i) => '#' + [...p.getImageData(i, 40, 1, 1).data].slice(0, 3).map((n) => n.toString(16).padStart(2, '0')).join('');
+            const { data } = p.getImageData(0, 40, c.width, 1);
+            const hex = (i) => '#' + [...data.slice(4 * i, 4 * i + 3)].map((n) => n.toString(16).padStart(2, '0')).join('');
             return Array.from({ length: c.width }, (_, i) => hex(i)).filter((one) => one === wanted).length; }""")
         v.check(shaded > 100, f"the fault is marked on the strip: {shaded} pixels")
         v.shot("faults")
