@@ -239,6 +239,11 @@ def test_compare(page):
 
 def test_lattice(page):
     go(page, "levels")
+    tight = page.evaluate("""() => [...document.querySelectorAll('.lattice .node')].filter(node => {
+        const [box, text] = [node.querySelector('rect'), node.querySelector('text')].map(part => part.getBoundingClientRect());
+        return text.left < box.left + 4 || text.right > box.right - 4 || text.top < box.top || text.bottom > box.bottom;
+    }).map(node => node.dataset.level)""")
+    assert not tight, f"names fill their boxes: {tight}"
     page.locator("[data-level=causal]").click()
     expect(page.get_by_role("heading", name="causal", exact=True)).to_be_visible()
     expect(page.get_by_text("A transaction that sees an effect sees its causes")).to_be_visible()
