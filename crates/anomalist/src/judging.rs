@@ -191,13 +191,14 @@ impl Prepared<'_> {
         let pairs: Vec<(Level, Level)> = required.iter().filter_map(of).collect();
         let known = |session| judgement.beyond.iter().find(|(l, _)| *l == session).map(|(_, v)| v.clone());
         let open: Vec<Level> = pairs.iter().map(|(_, s)| *s).filter(|s| known(*s).is_none()).collect();
-        let found = if open.is_empty() || !self.question.anomalies.is_empty() || self.history.op_count() > SMALL {
-            Judgement::default()
-        } else {
-            let since = Instant::now();
-            let spent = || (limits.spent)() || since.elapsed() >= PATIENCE;
-            self.verdicts_on(open, Limits { spent: &spent, timed: true, known: &|_| {}, ..limits })?
-        };
+        let found =
+            if open.is_empty() || !self.question.anomalies.is_empty() || self.history.op_count() > SMALL {
+                Judgement::default()
+            } else {
+                let since = Instant::now();
+                let spent = || (limits.spent)() || since.elapsed() >= PATIENCE;
+                self.verdicts_on(open, Limits { spent: &spent, timed: true, known: &|_| {}, ..limits })?
+            };
         let is_broken =
             |session| known(session).or_else(|| found.verdict(session).cloned()) == Some(Verdict::Violated);
         let notes: Vec<String> = pairs

@@ -119,7 +119,7 @@ def test_cancel_upload(page):
         document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
     }""")
     expect(page.get_by_text("Sending large.txt, 20.0 MB")).to_be_visible()
-    expect(page.get_by_role("progressbar", name="Sending large.txt")).to_have_attribute("value", re.compile("0.4"))
+    expect(page.get_by_role("progressbar", name="Sending large.txt")).to_have_attribute("value", re.compile("0.4"), timeout=20000)
     page.locator("#cancel-upload").click()
     expect(page.get_by_text("Cancelled.")).to_be_visible()
     page.unroute_all(behavior="ignoreErrors")

@@ -84,16 +84,7 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
                     }
                 });
             }
-            b"clock" => {
-                clock = match json.scalar("a unit such as \"ms\"")? {
-                    Scalar::Text(unit) => Clock::ALL.into_iter().find(|clock| clock.name() == unit),
-                    _ => None,
-                };
-                if clock.is_none() {
-                    let message = "expected \"ns\", \"us\", \"ms\", \"s\" or \"events\"";
-                    return Err(Fault::new(name_at(json, before), message));
-                }
-            }
+            b"clock" => clock = Some(unit(json, before)?),
             b"ends" => {
                 ends = match json.scalar("true or false")? {
                     Scalar::Bool(ends) => ends,
@@ -137,6 +128,16 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
         }
     }
     Ok(Line::Header { at: line_at, initial, keys: start..columns.mops.len(), clock, ends, end })
+}
+
+/// What the clients' clock counts.
+fn unit(json: &mut Json<'_>, before: usize) -> Result<Clock, Fault> {
+    let clock = match json.scalar("a unit such as \"ms\"")? {
+        Scalar::Text(unit) => Clock::ALL.into_iter().find(|clock| clock.name() == unit),
+        _ => None,
+    };
+    let message = "expected \"ns\", \"us\", \"ms\", \"s\" or \"events\"";
+    clock.ok_or_else(|| Fault::new(name_at(json, before), message))
 }
 
 /// Where the name of the field before whose comma the reader stood begins.

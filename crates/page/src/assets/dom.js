@@ -73,6 +73,13 @@ function countsFromStart(history) {
   return history.axis !== "place" && !scaleOf(history) && history.origin.replace("-", "").length > 9;
 }
 
+/** What the clock showed at the beginning of the axis, unless that says nothing to people: a date in 1970 or later. */
+function baseOf(history) {
+  const scale = scaleOf(history);
+  const base = Number(history.origin);
+  return scale && base * scale < 3.6e12 ? base : 0;
+}
+
 /** A moment of an axis for people, as exact as a step of the axis needs. */
 function moment(history, at, step) {
   if (history.axis === "place") return `#${grouped(Math.floor(at) + 1)}`;
@@ -81,7 +88,7 @@ function moment(history, at, step) {
     if (countsFromStart(history)) return `+${grouped(Math.round(at))}`;
     return (BigInt(history.origin) + BigInt(Math.round(at))).toLocaleString("en-US");
   }
-  const [now, exact] = [at * scale, step * scale];
+  const [now, exact] = [(at + baseOf(history)) * scale, step * scale];
   const [unit, size] = now >= 1e9 || exact >= 1e8 ? ["s", 1e9] : now >= 1e6 || exact >= 1e5 ? ["ms", 1e6] : ["µs", 1e3];
   const digits = clamp(Math.ceil(-Math.log10(Math.max(exact, 1) / size)), 0, 6);
   return `${(now / size).toFixed(digits)} ${unit}`;
@@ -93,7 +100,7 @@ function aboutAxis(history) {
   if (history.axis === "place") return ["place", "place in the session: the history has no times"];
   if (history.axis === "timestamps") return ["timestamp", `timestamps of the database, start to commit${from}`];
   if (history.unit === "events") return ["event", "order of events in the recording"];
-  if (scaleOf(history)) return ["time", "time since the first transaction began"];
+  if (scaleOf(history)) return ["time", baseOf(history) ? "time on the clients' clock" : "time since the first transaction began"];
   return ["clock", `the clients' clock, whose unit the history does not state${from}`];
 }
 

@@ -195,7 +195,8 @@ class Timeline {
     c.fillStyle = paint.dim;
     c.textAlign = "left";
     c.fillText(aboutAxis(this.history)[0], 6, AXIS / 2);
-    for (let at = Math.max(0, Math.ceil(this.from / step) * step); at <= this.to; at += step) {
+    const base = baseOf(this.history);
+    for (let at = Math.max(0, Math.ceil((this.from + base) / step) * step - base); at <= this.to; at += step) {
       const x = Math.round(this.x(at)) + 0.5;
       if (x < NAMES) continue;
       c.fillStyle = paint.line;

@@ -2,7 +2,9 @@
 
 use super::fixture::{Checked, checked, example};
 use crate::layout::width;
-use crate::{Hints, Style, colors, Subject, explain_anomaly, explain_level, json, levels_text, summary_table, text};
+use crate::{
+    Hints, Style, Subject, colors, explain_anomaly, explain_level, json, levels_text, summary_table, text,
+};
 use anomalist_level::{Anomaly, AnomalyKind, By, Level, LevelVerdict, Verdict};
 
 const PLAIN: Style = Style {
@@ -188,7 +190,10 @@ fn colours_can_be_read_on_white_and_on_black() {
 fn colour_only_when_asked_and_never_counted() {
     let c = example(AnomalyKind::ConflictCm);
     let (plain, color) = (text(&c.subject(), &PLAIN), text(&c.subject(), &COLOR));
-    assert!(!plain.contains('\x1b') && color.contains(&format!("\x1b[{}mVIOLATED\x1b[0m", colors::BAD)), "{color}");
+    assert!(
+        !plain.contains('\x1b') && color.contains(&format!("\x1b[{}mVIOLATED\x1b[0m", colors::BAD)),
+        "{color}"
+    );
     let mut bare = color;
     for code in ["0", "1", colors::GOOD, colors::OPEN, colors::BAD] {
         bare = bare.replace(&format!("\x1b[{code}m"), "");
