@@ -175,7 +175,7 @@ fn flags_that_make_no_sense_are_refused() {
         let run = Run::new(&["sql", flag, value], b"", &[("DATABASE_URL", "")]).expect(3);
         assert!(run.stderr().contains(flag), "{}", run.stderr());
     }
-    let largest = ["--values", "1000000", "--rows", "100", "--duration", "500ms", "--isolation", "deferred"];
+    let largest = ["--values", "1000000", "--rows", "100", "--duration", "2s", "--isolation", "deferred"];
     let scratch = Scratch::new("sql-largest");
     let required = ["sql", "--level", "serializable", "--runs", &scratch.path("runs")];
     Run::new(&[&required[..], &largest[..]].concat(), b"", &[("DATABASE_URL", "")]).expect(0);

@@ -322,7 +322,7 @@ mod tests {
             "anomalist watch kept/h.jsonl --listen 9000"
         );
         let hidden = asked("sql", json!({"duration": "2s"})).unwrap();
-        assert_eq!(hidden.shown, "anomalist sql --duration 2s");
+        assert_eq!(hidden.shown, "anomalist sql --duration 2s --runs kept");
         assert!(
             hidden.arguments.contains(&"--json".into()) && hidden.arguments.contains(&"/tmp/r.html".into())
         );
@@ -359,6 +359,9 @@ mod tests {
         }
         assert!(asked("weakdb", json!({})).is_err());
         // What is not in the form is not looked at.
-        assert_eq!(shown("sql", json!({"report": "/etc/passwd", "scripts": "/"})), "anomalist sql");
+        assert_eq!(
+            shown("sql", json!({"report": "/etc/passwd", "scripts": "/"})),
+            "anomalist sql --runs kept"
+        );
     }
 }
