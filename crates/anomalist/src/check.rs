@@ -209,7 +209,7 @@ impl<'h> Check<'h> {
             judging::admit_memory(&mut judgement, why);
         }
         let checking = began.elapsed().saturating_sub(preparing + judged.doubted);
-        let in_sessions = again.and_then(|it| it.only_in_sessions(&required, &judgement, (checking, limits)));
+        let in_sessions = again.and_then(|it| it.only_in_sessions(&required, &judgement, limits));
         judgement.notes.extend(in_sessions);
         let timing = Timing { load_ms: millis(history.reading + preparing), check_ms: millis(checking) };
         let found = Found {

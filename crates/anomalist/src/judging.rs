@@ -88,8 +88,11 @@ impl Question {
     }
 }
 
-/// What may be checked beside the question if the answer took no longer.
-const QUICK: Duration = Duration::from_millis(2);
+/// A history of at most so many operations may be checked for something beside the question. Its size
+/// decides, not the clock: the same history gets the same notes on every machine.
+const SMALL: usize = 10_000;
+/// A search beside the question ends after this time. Only repeated values need one.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// How long it may take.
 #[derive(Clone, Copy)]
@@ -171,12 +174,12 @@ impl<'a> Prepared<'a> {
 impl Prepared<'_> {
     /// A note for required levels that hold only as long as sessions may be reordered: many mean the level
     /// with sessions when they say "snapshot isolation" or "serializable". What did not come up on the way
-    /// to the answer (lists and timestamps) is checked only where that is a matter of milliseconds.
+    /// to the answer (lists and timestamps) is checked only in small histories.
     pub fn only_in_sessions(
         self,
         required: &[Level],
         judgement: &Judgement,
-        (took, limits): (Duration, Limits<'_>),
+        limits: Limits<'_>,
     ) -> Option<String> {
         let of = |level: &Level| {
             let family = level.info().family.filter(|_| level.bound() == Bound::Data)?;
@@ -188,14 +191,14 @@ impl Prepared<'_> {
         let pairs: Vec<(Level, Level)> = required.iter().filter_map(of).collect();
         let known = |session| judgement.beyond.iter().find(|(l, _)| *l == session).map(|(_, v)| v.clone());
         let open: Vec<Level> = pairs.iter().map(|(_, s)| *s).filter(|s| known(*s).is_none()).collect();
-        let found = if open.is_empty() || !self.question.anomalies.is_empty() || took > QUICK {
-            Judgement::default()
-        } else {
-            let since = Instant::now();
-            let patience = QUICK;
-            let spent = || (limits.spent)() || since.elapsed() >= patience;
-            self.verdicts_on(open, Limits { spent: &spent, timed: true, known: &|_| {}, ..limits })?
-        };
+        let found =
+            if open.is_empty() || !self.question.anomalies.is_empty() || self.history.op_count() > SMALL {
+                Judgement::default()
+            } else {
+                let since = Instant::now();
+                let spent = || (limits.spent)() || since.elapsed() >= PATIENCE;
+                self.verdicts_on(open, Limits { spent: &spent, timed: true, known: &|_| {}, ..limits })?
+            };
         let is_broken =
             |session| known(session).or_else(|| found.verdict(session).cloned()) == Some(Verdict::Violated);
         let notes: Vec<String> = pairs

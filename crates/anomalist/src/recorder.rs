@@ -59,7 +59,9 @@ impl Recorder {
     /// Starts a recording. Keys are absent ([`Value::Null`]) until they are written.
     pub fn new() -> Recorder {
         let start = Instant::now();
-        Recorder::with_clock(move || start.elapsed().as_nanos() as u64)
+        let recorder = Recorder::with_clock(move || start.elapsed().as_nanos() as u64);
+        recorder.state().builder.set_clock(anomalist_history::Clock::Nanoseconds);
+        recorder
     }
 
     /// The same with another clock for real time: virtual time of a simulator. It must not run backwards,

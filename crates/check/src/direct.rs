@@ -29,18 +29,21 @@ pub(crate) fn faults(view: CommittedView<'_>, further: &[ReadFault]) -> Vec<Anom
         let len = |op: OpId| view.history.op_range(view.history.txn_of(op)).len();
         len(f.op) + f.other.map_or(0, len)
     };
-    let mut found: BTreeMap<AnomalyKind, (u64, usize, ReadFault)> = BTreeMap::new();
+    let mut found: BTreeMap<AnomalyKind, (Vec<TxnId>, usize, ReadFault)> = BTreeMap::new();
     for fault in view.index.faults().iter().chain(further) {
         let weight = size(fault);
-        let entry = found.entry(kind(fault.kind)).or_insert((0, weight, *fault));
-        entry.0 += 1;
+        let entry = found.entry(kind(fault.kind)).or_insert((Vec::new(), weight, *fault));
+        entry.0.push(view.history.txn_of(fault.op));
         if weight < entry.1 {
             (entry.1, entry.2) = (weight, *fault);
         }
     }
     found
         .into_iter()
-        .map(|(kind, (count, _, fault))| Anomaly { kind, count, witness: fault_witness(view, fault) })
+        .map(|(kind, (readers, _, fault))| {
+            let witness = fault_witness(view, fault);
+            Anomaly::new(kind, readers.len() as u64, witness).seen_in(readers)
+        })
         .collect()
 }
 
@@ -86,7 +89,7 @@ fn own_write_before(view: CommittedView<'_>, t: TxnId, read: OpId) -> Option<OpI
 pub(crate) fn non_repeatable_reads(view: CommittedView<'_>) -> Option<Anomaly> {
     let mut first: EpochMap<u32> = EpochMap::new(view.history.key_count());
     let mut reads: Vec<Read> = Vec::new();
-    let mut count = 0;
+    let mut readers: Vec<TxnId> = Vec::new();
     let mut smallest: Option<(usize, Read, Read)> = None;
     for t in view.committed() {
         first.next_round();
@@ -99,7 +102,7 @@ pub(crate) fn non_repeatable_reads(view: CommittedView<'_>) -> Option<Anomaly> {
             };
             let earlier = reads[at as usize];
             if earlier.from != read.from {
-                count += 1;
+                readers.push(t);
                 let len = |t: TxnId| view.history.op_range(t).len();
                 let weight = len(t) + earlier.from.map_or(0, len) + read.from.map_or(0, len);
                 if smallest.is_none_or(|(w, ..)| weight < w) {
@@ -115,9 +118,6 @@ pub(crate) fn non_repeatable_reads(view: CommittedView<'_>) -> Option<Anomaly> {
         relation: Relation::WriteRead,
         evidence: Evidence::Read { write: view.write_seen(r), read: r.op },
     };
-    Some(Anomaly {
-        kind: AnomalyKind::NonRepeatableRead,
-        count,
-        witness: witness(view, vec![edge(a), edge(b)]),
-    })
+    let witness = witness(view, vec![edge(a), edge(b)]);
+    Some(Anomaly::new(AnomalyKind::NonRepeatableRead, readers.len() as u64, witness).seen_in(readers))
 }

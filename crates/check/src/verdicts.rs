@@ -152,7 +152,7 @@ fn judge_weak(
         && !builder.explains(Level::ReadAtomic)
         && let Some(refutation) = weak::refuted::refutation(&witness)
     {
-        builder.found(Anomaly { kind: AnomalyKind::ReadAtomicCycleExists, count: 1, witness });
+        builder.found(Anomaly::new(AnomalyKind::ReadAtomicCycleExists, 1, witness));
         builder.refute(Level::ReadAtomic, refutation);
     }
     let (mut axioms, mut guarantees) = (findings.levels, findings.guarantees);

@@ -26,6 +26,7 @@ pub mod load;
 mod memory;
 pub mod pages;
 mod progress;
+mod runs;
 mod secret;
 mod supervised;
 mod system;

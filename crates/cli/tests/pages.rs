@@ -118,6 +118,22 @@ fn hostile() -> String {
     format!("{}\n{}\n", line(script, image, quotes, script), line(quotes, script, script, quotes))
 }
 
+/// Two lost updates on a clock of milliseconds, with a fault between them, as `anomalist test` records it.
+fn with_a_fault() -> String {
+    let update = |session: u8, key: &str, value: u8, at: u64| json!({"session": session, "ops": [["r", key, null], ["w", key, value]], "invoked": at, "completed": at + 40});
+    let fault = json!({"session": "nemesis", "ops": [], "invoked": 100, "completed": 400,
+                       "meta": {"fault": "kill", "detail": "the server"}});
+    let lines = [
+        json!({"anomalist": 1, "clock": "ms"}),
+        update(1, "x", 1, 0),
+        update(2, "x", 2, 10),
+        fault,
+        update(1, "y", 3, 500),
+        update(2, "y", 4, 510),
+    ];
+    lines.map(|line| format!("{line}\n")).concat()
+}
+
 /// The pages that `pages/explorer.py` looks at, in a folder.
 fn explorer_pages(scratch: &Scratch) {
     let run = |arguments: &[&str]| Run::new(arguments, b"", &[("DATABASE_URL", "")]).expect(0);
@@ -146,6 +162,7 @@ fn explorer_pages(scratch: &Scratch) {
     page("proof.html", &[&corpus("repeated-value-back.jsonl")]);
     let several = ["write-skew.jsonl", "long-fork.plume.txt", "serial.plume.txt"].map(corpus);
     page("runs.html", &several.each_ref().map(String::as_str));
+    page("faults.html", &[&scratch.file("faults.jsonl", &with_a_fault())]);
     page("hostile.html", &[&scratch.file("hostile.jsonl", &hostile())]);
     let large = scratch.path("large.txt");
     let shape = ["--sessions", "50", "--txns-per-session", "2000", "--ops-per-txn", "8", "--keys", "20000"];
@@ -177,8 +194,20 @@ fn used(name: &str, parts: &[&str]) -> Option<Scratch> {
 
 #[test]
 fn the_explorer_is_used() {
-    let parts =
-        ["steps", "deep_links", "timeline", "search", "keyboard", "exports", "themes", "others", "large"];
+    let parts = [
+        "steps",
+        "deep_links",
+        "timeline",
+        "instances",
+        "faults",
+        "touch",
+        "search",
+        "keyboard",
+        "exports",
+        "themes",
+        "others",
+        "large",
+    ];
     let Some(scratch) = used("explorer", &parts) else { return };
     // The example that was copied is a history that has the anomaly.
     let copied = Run::new(&["check", &scratch.path("example.jsonl"), "--json"], b"", &[]).expect(0).json();
@@ -219,6 +248,8 @@ fn the_dependency_graphs_of_sql_are_drawn() {
                 "--json",
                 "--report",
                 &report,
+                "--runs",
+                &scratch.path("runs"),
             ],
             b"",
             &[],

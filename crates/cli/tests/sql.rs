@@ -42,6 +42,8 @@ fn sqlite_shows_nothing_and_the_level_decides_the_exit_status() {
             "--json",
             "--report",
             &report,
+            "--runs",
+            &scratch.path("runs"),
         ],
         b"",
         &[("DATABASE_URL", "")],
@@ -58,13 +60,23 @@ fn sqlite_shows_nothing_and_the_level_decides_the_exit_status() {
         assert!(level["anomalies"].as_array().unwrap().is_empty());
         assert!(level["committed"].as_u64().unwrap() > 0);
     }
-    assert!(std::fs::read_to_string(report).unwrap().contains(">IMMEDIATE</h2>"));
+    let page = std::fs::read_to_string(report).unwrap();
+    assert!(page.contains(">IMMEDIATE</h2>"));
+    // The same is kept.
+    let kept = |name: &str| std::fs::read_to_string(scratch.path(&format!("runs/latest/{name}"))).unwrap();
+    assert_eq!(kept("report.html"), page);
+    assert!(kept("report.txt").contains("IMMEDIATE: judged as serializable"));
+    let result: serde_json::Value = serde_json::from_str(&kept("result.json")).unwrap();
+    assert_eq!((&result["command"], &result["levels"]), (&"sql".into(), &answer["levels"]));
 }
 
 #[test]
 fn a_single_session_decides_nothing() {
+    let scratch = Scratch::new("sql-single");
+    let runs = scratch.path("runs");
     let run = |args: &[&str]| {
-        let args = [&["sql", "--duration", "1s", "--isolation", "deferred"], args].concat();
+        let shared = ["sql", "--duration", "1s", "--isolation", "deferred", "--runs", &runs];
+        let args = [&shared[..], args].concat();
         Run::new(&args, b"", &[("DATABASE_URL", "")])
     };
     let out = run(&["--sessions", "1"]).expect(2).text();
@@ -163,8 +175,8 @@ fn flags_that_make_no_sense_are_refused() {
         let run = Run::new(&["sql", flag, value], b"", &[("DATABASE_URL", "")]).expect(3);
         assert!(run.stderr().contains(flag), "{}", run.stderr());
     }
-    let largest = ["--values", "1000000", "--rows", "100", "--duration", "500ms", "--isolation", "deferred"];
-    let run =
-        Run::new(&[&["sql", "--level", "serializable"], &largest[..]].concat(), b"", &[("DATABASE_URL", "")]);
-    run.expect(0);
+    let largest = ["--values", "1000000", "--rows", "100", "--duration", "2s", "--isolation", "deferred"];
+    let scratch = Scratch::new("sql-largest");
+    let required = ["sql", "--level", "serializable", "--runs", &scratch.path("runs")];
+    Run::new(&[&required[..], &largest[..]].concat(), b"", &[("DATABASE_URL", "")]).expect(0);
 }

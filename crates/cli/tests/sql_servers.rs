@@ -30,7 +30,10 @@ fn runs_share_a_server_and_leave_what_is_there() {
     let url = server.url(0);
     let mut session = server.target(0).connect().unwrap();
     session.run("CREATE SCHEMA anomalist_sql; CREATE TABLE anomalist_sql.mine (a INT)").unwrap();
-    let args = ["sql", &url, "--isolation", "serializable", "--level", "serializable", "--duration", "2s"];
+    let scratch = Scratch::new("sql-shared");
+    let level = ["--isolation", "serializable", "--level", "serializable"];
+    let rest = ["--duration", "2s", "--runs", &scratch.path("runs")];
+    let args = [&["sql", &url][..], &level, &rest].concat();
     std::thread::scope(|scope| {
         let runs: Vec<_> = (0..2).map(|_| scope.spawn(|| Run::new(&args, b"", &[]))).collect();
         for run in runs {

@@ -10,7 +10,7 @@
 
 use crate::{Answer, Ended, Key, Op, Stamp};
 use anomalist_format::{HistoryWriter, RECORDING, RECORDING_END, Sink, WriteError};
-use anomalist_history::{AtomKind, Builder, Draft, Interval, OpKind, Outcome, Value};
+use anomalist_history::{AtomKind, Builder, Clock, Draft, Interval, OpKind, Outcome, Value};
 use anomalist_workload::client::{Recording, Workload};
 use serde_json::{Map, json};
 use std::io::Write;
@@ -146,6 +146,7 @@ fn marker(f: &str) -> String {
 pub(crate) fn empty() -> Box<Builder> {
     let mut b = Builder::new();
     b.set_initial_default(Some(Value::NIL));
+    b.set_clock(Clock::Nanoseconds);
     Box::new(b)
 }
 

@@ -11,7 +11,7 @@ mod partial;
 
 use crate::ids::{KeyId, SessionId};
 use crate::labels::Labels;
-use crate::operation::{Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
+use crate::operation::{Clock, Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
 use crate::snapshots::{Drafted, SnapshotSet};
 use crate::value::{AtomKind, Atoms, Lists, Value};
 use std::collections::BTreeMap;
@@ -69,6 +69,7 @@ pub struct Builder {
     numbers: Vec<(Draft, u64)>,
     snapshots: Vec<Drafted>,
     intervals: Vec<(Draft, Interval)>,
+    clock: Option<Clock>,
     metadata: BTreeMap<Draft, Metadata>,
     has_appends: bool,
     heads: Vec<OpHead>,
@@ -136,6 +137,11 @@ impl Builder {
     /// The value of every key that no transaction has written.
     pub fn set_initial_default(&mut self, value: Option<Value>) {
         self.initial.default = value;
+    }
+
+    /// What the numbers of intervals count.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = Some(clock);
     }
 
     /// The value of one key before any transaction wrote it.

@@ -39,6 +39,9 @@ impl History {
         let mut b = Builder::new();
         let default = self.initial().default.map(|value| self.moved(&mut b, value));
         b.set_initial_default(default);
+        if let Some(clock) = self.clock() {
+            b.set_clock(clock);
+        }
         let mut sessions = vec![None; self.session_count()];
         let mut drafts: FxHashMap<TxnId, Draft> = FxHashMap::default();
         for &t in &txns {

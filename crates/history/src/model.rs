@@ -2,7 +2,7 @@
 
 use crate::ids::{KeyId, OpId, SessionId, TxnId};
 use crate::inert::inert;
-use crate::operation::{Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};
+use crate::operation::{Clock, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::value::{AtomId, AtomKind, Atoms, Lists, Value, View};
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ pub struct History {
     pub(crate) numbers: Option<Vec<u64>>,
     pub(crate) snapshots: Option<Box<Snapshots>>,
     pub(crate) intervals: Option<Vec<Interval>>,
+    pub(crate) clock: Option<Clock>,
     pub(crate) metadata: BTreeMap<TxnId, Metadata>,
     pub(crate) has_appends: bool,
     pub(crate) heads: Vec<OpHead>,
@@ -301,6 +302,11 @@ impl History {
         self.intervals.as_deref()
     }
 
+    /// What the numbers of the intervals count, if that is known.
+    pub fn clock(&self) -> Option<Clock> {
+        self.clock
+    }
+
     /// The same history with the database's clock for real time: a transaction runs from its start
     /// timestamp to its commit timestamp. Without timestamps nothing changes; without a known outcome it
     /// never ends.
@@ -314,6 +320,7 @@ impl History {
             invoked: place(s.start),
             completed: (*outcome != Outcome::Indeterminate).then(|| place(s.commit)),
         };
+        self.clock = None;
         self.intervals = Some(stamps.iter().zip(&self.outcome).map(interval).collect());
         self
     }

@@ -123,6 +123,38 @@ pub struct Interval {
     pub completed: Option<u64>,
 }
 
+/// What the numbers of [`Interval`]s count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// Events, in the order in which they were recorded.
+    Events,
+}
+
+impl Clock {
+    /// Every one.
+    pub const ALL: [Clock; 5] =
+        [Clock::Nanoseconds, Clock::Microseconds, Clock::Milliseconds, Clock::Seconds, Clock::Events];
+
+    /// The word for it: `ns`, `us`, `ms`, `s`, `events`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Clock::Nanoseconds => "ns",
+            Clock::Microseconds => "us",
+            Clock::Milliseconds => "ms",
+            Clock::Seconds => "s",
+            Clock::Events => "events",
+        }
+    }
+}
+
 /// Free-form facts about one transaction; the entry `level` declares the isolation level it ran at.
 pub type Metadata = BTreeMap<Box<str>, Box<str>>;
 

@@ -272,6 +272,24 @@ pub struct Anomaly {
     pub count: u64,
     /// One of them.
     pub witness: Witness,
+    /// A transaction of each instance, as far as the engine that counted them knows one: the reader of a
+    /// read, the first of a cycle. Ascending, each once; empty if only the example is known.
+    pub places: Vec<TxnId>,
+}
+
+impl Anomaly {
+    /// So many instances, of which only the example is known.
+    pub const fn new(kind: AnomalyKind, count: u64, witness: Witness) -> Anomaly {
+        Anomaly { kind, count, witness, places: Vec::new() }
+    }
+
+    /// With a transaction of each instance, in any order.
+    pub fn seen_in(mut self, mut places: Vec<TxnId>) -> Anomaly {
+        places.sort_unstable();
+        places.dedup();
+        self.places = places;
+        self
+    }
 }
 
 /// The answer for a level.

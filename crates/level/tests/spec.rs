@@ -28,15 +28,17 @@ fn page_is_true(page: &str, generated: &str) {
     }
 }
 
-/// What no history of reads and writes shows: Elle's notices about its own search, what is about predicates,
-/// and names of Elle's that nothing reports.
-const WITHOUT_PICTURE: &[AnomalyKind] = &[
-    AnomalyKind::PredicateReadMiss,
-    AnomalyKind::GSi,
-    AnomalyKind::GSib,
-    AnomalyKind::Gsia,
-    AnomalyKind::EmptyTransactionGraph,
-    AnomalyKind::CycleSearchTimeout,
+/// What is not about transactions, so that there is nothing to draw: Elle's notices about its own search.
+const WITHOUT_PICTURE: &[AnomalyKind] =
+    &[AnomalyKind::EmptyTransactionGraph, AnomalyKind::CycleSearchTimeout];
+
+/// Names that nothing reports, with the kind by timestamps that is the same: an update that began before the
+/// one it depends on had ended is interference, a version missed although its writer had ended before is a
+/// cycle of one rw edge and the order of starts.
+const SAME_BY_STAMPS: &[(AnomalyKind, AnomalyKind)] = &[
+    (AnomalyKind::GSi, AnomalyKind::NoConflictStamp),
+    (AnomalyKind::Gsia, AnomalyKind::NoConflictStamp),
+    (AnomalyKind::GSib, AnomalyKind::ExtStamp),
 ];
 
 /// Whether there is a drawing of this name: crates/report/tests/book.rs makes them.
@@ -165,8 +167,15 @@ fn the_table_of_anomalies_is_generated() {
         if let Some(example) = info.example {
             add("Example", &format!("`{example}`"));
         }
+        let twin = SAME_BY_STAMPS.iter().find(|(name, _)| *name == kind).map(|(_, twin)| *twin);
+        if let Some(twin) = twin {
+            write!(text, " *Drawn by timestamps:* `{twin}`.").unwrap();
+        }
+        if WITHOUT_PICTURE.contains(&kind) {
+            text.push_str(" *No drawing:* it says something about the search, not about transactions.");
+        }
         write!(page, "\n<a id=\"{kind}\"></a>\n{}\n", wrapped(&text)).unwrap();
-        match picture_of_kind(kind) {
+        match picture_of_kind(kind).or_else(|| picture_of_kind(twin?)) {
             Some(picture) => {
                 assert!(!WITHOUT_PICTURE.contains(&kind), "{kind} has a drawing");
                 write!(page, "\n![{kind}]({picture})\n").unwrap();

@@ -4,9 +4,10 @@
 
 use crate::axis::Axis;
 use crate::columns::{Columns, columns};
+use crate::marks;
 use crate::pick;
 use crate::{Page, Run, Unseen};
-use anomalist_history::{History, KeyId, TxnId};
+use anomalist_history::{Clock, History, KeyId, TxnId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, write::ZlibEncoder};
@@ -61,7 +62,9 @@ fn part(run: &Run<'_>, share: usize) -> Part {
         "outcome": run.verdicts.outcome,
         "ladder": run.verdicts.rows(),
         "unseen": run.unseen.iter().map(unseen).collect::<Vec<_>>(),
-        "unit": run.nanoseconds.then_some("ns"),
+        "unit": history.and_then(History::clock).map(Clock::name),
+        "instances": run.instances.iter().map(|places| marks::encoded(places)).collect::<Vec<_>>(),
+        "faults": history.map_or_else(Vec::new, marks::faults),
         "pictures": run.pictures.iter().map(|p| json!({"svg": p.svg, "dot": p.dot})).collect::<Vec<_>>(),
         "places": places,
         "result": run.result,

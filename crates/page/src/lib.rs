@@ -29,6 +29,7 @@
 mod axis;
 mod columns;
 mod data;
+mod marks;
 mod pick;
 mod plain;
 mod varint;
@@ -39,7 +40,7 @@ mod tests;
 
 pub use verdicts::NoResult;
 
-use anomalist_history::History;
+use anomalist_history::{History, TxnId};
 use anomalist_report::Subject;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -87,14 +88,14 @@ pub struct Run<'a> {
     pub name: String,
     /// Where it comes from, in lines of plain text; may be empty.
     pub about: String,
-    /// Whether the clients' clock counts nanoseconds.
-    pub nanoseconds: bool,
     /// What the history could not have shown.
     pub unseen: Vec<Unseen>,
     history: Option<&'a History>,
     result: Value,
     verdicts: Verdicts,
     pictures: Vec<Picture>,
+    /// Per anomaly, the transactions that its instances are seen in.
+    instances: Vec<Vec<TxnId>>,
 }
 
 /// Something that a history could not have shown, whatever the database did.
@@ -125,12 +126,12 @@ impl<'a> Run<'a> {
         Run {
             name: subject.facts.path.clone(),
             about: String::new(),
-            nanoseconds: false,
             unseen: Vec::new(),
             history: Some(subject.history),
             result: anomalist_report::json(std::slice::from_ref(subject)),
             verdicts: Verdicts::of(subject),
             pictures: subject.judgement.anomalies.iter().map(picture).collect(),
+            instances: subject.judgement.anomalies.iter().map(|a| a.places.clone()).collect(),
         }
     }
 
@@ -140,8 +141,29 @@ impl<'a> Run<'a> {
         let verdicts = Verdicts::of_result(&result)?;
         let name = result["history"]["path"].as_str().unwrap_or_default().to_owned();
         let (about, unseen, pictures) = (String::new(), Vec::new(), Vec::new());
-        Ok(Run { name, about, nanoseconds: false, unseen, history, result, verdicts, pictures })
+        let instances = history.map_or_else(Vec::new, |history| marks::named(history, &result));
+        Ok(Run { name, about, unseen, history, result, verdicts, pictures, instances })
     }
+}
+
+/// What stands on top of the page about a kept result: `sentence`, `outcome`, and the matrix of levels as
+/// `columns` and `rows`.
+///
+/// ```
+/// use serde_json::json;
+/// let history = json!({"path": "h", "format": "plume", "sessions": 1, "transactions": 1, "aborted": 0,
+///                      "indeterminate": 0, "operations": 1, "keys": 1});
+/// let level = json!({"level": "causal", "verdict": "holds", "by": "values", "anomalies": []});
+/// let top = anomalist_page::top(&json!({"history": history, "levels": [level], "anomalies": []}))?;
+/// assert_eq!(top["rows"][0]["name"], "causal");
+/// # Ok::<(), anomalist_page::NoResult>(())
+/// ```
+pub fn top(result: &Value) -> Result<Value, NoResult> {
+    let verdicts = Verdicts::of_result(result)?;
+    let mut top = verdicts.rows();
+    top["sentence"] = verdicts.sentence.into();
+    top["outcome"] = verdicts.outcome.into();
+    Ok(top)
 }
 
 /// The page as HTML.

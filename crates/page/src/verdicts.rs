@@ -185,11 +185,7 @@ fn judgement(result: &Value) -> Result<(Judgement, Vec<Level>), NoResult> {
     }
     for anomaly in list("anomalies")? {
         let count = anomaly["count"].as_u64().ok_or_else(|| missing("anomalies.count"))?;
-        judgement.anomalies.push(Anomaly {
-            kind: kind(&anomaly["kind"])?,
-            count,
-            witness: Witness::default(),
-        });
+        judgement.anomalies.push(Anomaly::new(kind(&anomaly["kind"])?, count, Witness::default()));
     }
     let required =
         result["required"].as_array().into_iter().flatten().map(level).collect::<Result<_, _>>()?;

@@ -9,7 +9,7 @@ use crate::direct;
 use crate::refuted;
 use crate::versions;
 use crate::witness_view::WitnessView;
-use anomalist_history::{History, OpId, OpKind};
+use anomalist_history::{Clock, History, OpId, OpKind};
 use anomalist_level::{Anomaly, Edge, Evidence, Node, Relation};
 
 /// With more steps than this, neighbouring steps of session order and reads are reported as one.
@@ -211,7 +211,8 @@ pub(crate) fn fact(view: &WitnessView<'_>, edge: &Edge) -> String {
             };
             match (span(edge.from).and_then(|i| i.completed), span(edge.to)) {
                 (Some(end), Some(next)) => {
-                    format!("{from} had ended (at {end}) when {to} began (at {})", next.invoked)
+                    let at = |moment: u64| moment_text(view.history.clock(), moment);
+                    format!("{from} had ended (at {}) when {to} began (at {})", at(end), at(next.invoked))
                 }
                 _ => format!("{from} had ended when {to} began"),
             }
@@ -254,5 +255,17 @@ pub(crate) fn did(view: &WitnessView<'_>, op: OpId) -> String {
         OpKind::Write => format!("wrote {key} = {value}"),
         OpKind::Append => format!("appended {value} to {key}"),
         OpKind::Read => format!("read {key} = {value}"),
+    }
+}
+
+/// A moment of the clients' clock, in a unit for people where it is known what the clock counts.
+fn moment_text(clock: Option<Clock>, moment: u64) -> String {
+    match clock {
+        Some(Clock::Nanoseconds) => format!("{}.{:06} ms", moment / 1_000_000, moment % 1_000_000),
+        Some(Clock::Microseconds) => format!("{}.{:03} ms", moment / 1_000, moment % 1_000),
+        Some(Clock::Milliseconds) => format!("{moment} ms"),
+        Some(Clock::Seconds) => format!("{moment} s"),
+        Some(Clock::Events) => format!("event {moment}"),
+        None => moment.to_string(),
     }
 }

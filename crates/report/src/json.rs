@@ -9,7 +9,7 @@ use crate::everyday;
 use crate::unknown::reason;
 use crate::witness_doc::shown;
 use crate::witness_view::WitnessView;
-use anomalist_history::History;
+use anomalist_history::{History, TxnId};
 use anomalist_level::{Anomaly, AnomalyKind, Level, LevelVerdict, Mixed, Sought, Verdict, Why};
 
 /// The document for one history, an array of documents for several. For printing use [`json_text`]: a
@@ -134,6 +134,15 @@ fn level(verdict: &LevelVerdict) -> Doc {
     Doc::Object(fields)
 }
 
+/// The most transactions that a result names as places of instances.
+const INSTANCES: usize = 100;
+
+/// Names of transactions that instances are seen in; of more than fit, some evenly spread over the history.
+fn instances(history: &History, places: &[TxnId]) -> Vec<Doc> {
+    let count = places.len().min(INSTANCES);
+    (0..count).map(|i| history.raw_name(places[i * places.len() / count]).into()).collect()
+}
+
 /// A kind of anomaly. `same_as` is an earlier kind with the same example.
 fn anomaly(subject: &Subject<'_>, anomaly: &Anomaly) -> Doc {
     let (history, further) = (subject.history, &subject.judgement.further);
@@ -147,6 +156,9 @@ fn anomaly(subject: &Subject<'_>, anomaly: &Anomaly) -> Doc {
         fields.push(("pattern", pattern.name().into()));
     }
     fields.push(("count", anomaly.count.into()));
+    if anomaly.places.len() > 1 {
+        fields.push(("instances", Doc::Array(instances(history, &anomaly.places))));
+    }
     fields.push(("rules_out", names(&anomaly.kind.rules_out())));
     if let Some(twin) = subject.twin(anomaly) {
         fields.push(("same_as", twin.kind.name().into()));

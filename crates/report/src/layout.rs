@@ -39,13 +39,24 @@ pub(crate) enum Tone {
     Strong,
 }
 
+/// Colours of terminals, as parameters of the escape sequence: of the fixed 6×6×6 cube, because the eight
+/// named ones are what a terminal makes of them, and its green and yellow can often not be read on white.
+/// These can be read on white and on black.
+pub mod colors {
+    /// Holds.
+    pub const GOOD: &str = "38;5;28";
+    /// Violated.
+    pub const BAD: &str = "1;38;5;160";
+    /// Not decided.
+    pub const OPEN: &str = "38;5;133";
+}
+
 impl Style {
     pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
         let code = match tone {
-            Tone::Good => "32",
-            Tone::Bad => "1;31",
-            // Yellow cannot be read on white.
-            Tone::Open => "35",
+            Tone::Good => colors::GOOD,
+            Tone::Bad => colors::BAD,
+            Tone::Open => colors::OPEN,
             Tone::Strong => "1",
         };
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }

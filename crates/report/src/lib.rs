@@ -81,7 +81,7 @@ pub use ladder::{
     summary_sentence,
 };
 pub use lattice::lattice;
-pub use layout::{Style, thousands};
+pub use layout::{Style, colors, thousands};
 pub use matrix::{Column, matrix_markdown, matrix_text};
 pub use outcome::Outcome;
 pub use summary::summary_table;

@@ -314,7 +314,7 @@ fn with_mixed(
 ) {
     let Some(Certificate::Violated(refutation)) = &mixed.proof else { return };
     let witness = Witness::refuted(history, refutation.clone(), []);
-    let anomaly = Anomaly { kind: AnomalyKind::Pl1CycleExists, count: 1, witness };
+    let anomaly = Anomaly::new(AnomalyKind::Pl1CycleExists, 1, witness);
     let view = WitnessView::new(history, &anomaly);
     let declared = |t: TxnId| history.metadata().get(&t)?.get("level")?.parse::<Level>().ok();
     let level = |t: TxnId| declared(t).unwrap_or(Level::ReadUncommitted);

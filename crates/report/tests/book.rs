@@ -7,7 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Inference, Request, check};
-use anomalist_history::{History, Indexed};
+use anomalist_history::{Datum, Event, EventKind, Events, History, Indexed, Process};
+use anomalist_jepsen::datatypes::{self, Datatype};
 use anomalist_level::{Anomaly, AnomalyKind, Judgement, Level, Verdict};
 use anomalist_testkit::mini;
 use anomalist_timestamp::{Tie, offline};
@@ -62,6 +63,25 @@ fn shown(text: &str) -> Shown {
     Shown { history, judgement }
 }
 
+/// A read of rows that misses one: row 1 is there from the beginning, and a transaction finds nothing.
+fn missing_row() -> Shown {
+    let event = |process, f: &str, value| Event {
+        kind: EventKind::Ok,
+        process: Process::Client(process),
+        f: f.into(),
+        value,
+        index: None,
+        time: None,
+        line: 1,
+    };
+    let rows = Datum::Map(vec![(Datum::Int(1), Datum::Int(5))]);
+    let read = Datum::List(vec![Datum::keyword("r"), Datum::Int(1), Datum::Nil]);
+    let events = Events::new(vec![event(0, "init", rows), event(1, "txn", Datum::List(vec![read]))]);
+    let lowered = datatypes::lower(Datatype::Predicates, &events).unwrap();
+    let judgement = Judgement { anomalies: lowered.anomalies, ..Judgement::default() };
+    Shown { history: lowered.history, judgement }
+}
+
 /// Smaller is better to look at.
 fn size(anomaly: &Anomaly) -> (usize, usize) {
     (anomaly.witness.transactions.len(), anomaly.witness.operations.len())
@@ -71,7 +91,8 @@ fn size(anomaly: &Anomaly) -> (usize, usize) {
 fn pictures() -> BTreeMap<String, String> {
     let examples = AnomalyKind::ALL.iter().filter_map(|kind| kind.info().example);
     let rejects = Level::ALL.iter().filter_map(|level| level.info().example_rejects);
-    let pool: Vec<Shown> = examples.chain(rejects).chain(FURTHER.iter().copied()).map(shown).collect();
+    let mut pool: Vec<Shown> = examples.chain(rejects).chain(FURTHER.iter().copied()).map(shown).collect();
+    pool.push(missing_row());
     let mut all = BTreeMap::from([("lattice.svg".to_owned(), anomalist_report::lattice())]);
     for kind in AnomalyKind::ALL.iter().copied() {
         let own = kind.info().example.map(shown);

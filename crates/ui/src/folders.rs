@@ -4,7 +4,8 @@
 //! has an identifier made from its path, and a browser names things by it. Before a path is used it is
 //! resolved again, and refused if it now leads elsewhere.
 //!
-//! A *run* is a folder with `result.json`, as `anomalist test` keeps it. A *history* is a file whose
+//! A *run* is a folder with `result.json`, as `anomalist test` and `anomalist sql` keep it; one of `sql` has
+//! no history, but the page that was written at its end. A *history* is a file whose
 //! content one of the formats recognises, or a folder of logs. A history's verdict is known once it was
 //! checked; changing the file forgets it.
 
@@ -28,6 +29,10 @@ const RESULT: u64 = 64 << 20;
 const LOG: usize = 64 << 10;
 /// Folders of builds, which hold no histories.
 const SKIPPED: [&str; 2] = ["target", "node_modules"];
+/// The page of a run.
+const PAGE: &str = "report.html";
+/// A larger page is not shown.
+const PAGE_SIZE: u64 = 64 << 20;
 /// What the history of a run is called.
 const RECORDINGS: [&str; 2] = ["history.jsonl", "history.elle.jsonl"];
 
@@ -189,12 +194,24 @@ impl Item {
 
     /// What `result.json` says.
     fn document(&self) -> Option<Value> {
-        let path = self.run.as_ref()?.join("result.json");
+        serde_json::from_slice(&self.kept("result.json", RESULT)?).ok()
+    }
+
+    /// The page that was written at the end of the run.
+    pub(crate) fn page(&self) -> Option<Vec<u8>> {
+        self.kept(PAGE, PAGE_SIZE)
+    }
+
+    /// A file of the run's folder, unless it is a link or larger than this.
+    fn kept(&self, name: &str, most: u64) -> Option<Vec<u8>> {
+        let path = self.run.as_ref()?.join(name);
         let metadata = fs::symlink_metadata(&path).ok()?;
-        if !metadata.is_file() || metadata.len() > RESULT {
-            return None;
-        }
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
+        (metadata.is_file() && metadata.len() <= most).then(|| fs::read(path).ok())?
+    }
+
+    /// Whether it can be checked: a run of `sql` has no history.
+    pub(crate) fn has_history(&self) -> bool {
+        self.kind != "sql"
     }
 }
 
@@ -215,7 +232,9 @@ impl Known {
                     .filter_map(|name| Some((name, document.get(name)?.clone())))
                     .collect();
             result["about"] = about.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-            self.results.insert(item.id.clone(), (item.stamp(), json!([result])));
+            let mut results = json!([result]);
+            crate::tops::add(&mut results);
+            self.results.insert(item.id.clone(), (item.stamp(), results));
         }
         self.results.get(&item.id).map(|(_, result)| result)
     }
@@ -226,7 +245,14 @@ impl Known {
         let mut shown = json!({"id": item.id, "kind": item.kind, "name": item.name, "folder": item.folder,
             "format": item.format, "size": item.size, "modified_ms": item.modified_ms,
             "path": (item.kind != "dropped").then(|| item.title())});
-        let Some(results) = results else { return shown };
+        let Some(results) = results else {
+            if item.kind == "sql"
+                && let Some(document) = item.document()
+            {
+                show_sql(&mut shown, &document);
+            }
+            return shown;
+        };
         shown["verdicts"] = verdicts(results);
         shown["anomalies"] = anomalies(results);
         // A result is a file that anything may have written: only what has the right type is passed on.
@@ -244,6 +270,25 @@ impl Known {
         }
         shown
     }
+}
+
+/// What a list says about a run of `sql`: the database, and the verdict on each of its isolation levels.
+/// Only what has the right type is passed on.
+fn show_sql(shown: &mut Value, document: &Value) {
+    let text = |name: &str| document["database"][name].as_str().unwrap_or_default();
+    shown["run_target"] = json!(format!("{} {}", text("product"), text("version")).trim());
+    shown["run_workload"] = json!("sql");
+    shown["run_started"] = json!(document["started"].as_str());
+    let levels = || document["levels"].as_array().into_iter().flatten();
+    for name in ["committed", "aborted", "indeterminate"] {
+        let count = levels().filter_map(|level| level[name].as_u64()).fold(0, u64::saturating_add);
+        shown[format!("run_{name}")] = json!(count);
+    }
+    let isolation = |level: &Value| {
+        Some(json!({"isolation": level["isolation"].as_str()?, "verdict": level["verdict"].as_str()?}))
+    };
+    shown["isolations"] = levels().filter_map(isolation).collect();
+    shown["anomalies"] = anomalies(document["levels"].as_array().map_or(&[][..], Vec::as_slice));
 }
 
 /// How often each anomaly was found.
@@ -314,11 +359,19 @@ impl Walk {
     fn add_run(&mut self, path: &Path) -> bool {
         let is_file = |file: &Path| fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_file());
         let history = RECORDINGS.map(|name| path.join(name)).into_iter().find(|file| is_file(file));
-        let (true, Some(history)) = (is_file(&path.join("result.json")), history) else { return false };
+        let result = path.join("result.json");
+        if !is_file(&result) {
+            return false;
+        }
+        let (kind, history) = match history {
+            Some(history) => ("run", history),
+            None if is_file(&path.join(PAGE)) => ("sql", result),
+            None => return false,
+        };
         let Ok(metadata) = fs::metadata(&history) else { return false };
         self.found.push(Item {
             id: identifier(path),
-            kind: "run",
+            kind,
             name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
             folder: self.folder.clone(),
             history,

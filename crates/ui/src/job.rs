@@ -176,7 +176,8 @@ impl Job {
                 let mut bytes = Vec::new();
                 // What came before an error is not a document.
                 _ = pipe.by_ref().take(DOCUMENT).read_to_end(&mut bytes);
-                let document = serde_json::from_slice(&bytes).ok();
+                let mut document: Option<Value> = serde_json::from_slice(&bytes).ok();
+                document.iter_mut().for_each(crate::tops::add);
                 self.change(|state| state.document = document);
                 _ = io::copy(&mut pipe, &mut io::sink());
             }

@@ -30,6 +30,7 @@ mod lattice;
 mod private;
 mod routes;
 mod tally;
+mod tops;
 mod uploads;
 
 pub use fields::{Invocation, Output, Refusal, Target};

@@ -124,6 +124,7 @@ impl App {
             (&Method::GET, ["icon.svg" | "favicon.ico"]) => Ok(assets::icon()),
             (&Method::GET, ["assets", name]) => Ok(assets::file(name).ok_or(NOT_FOUND)?),
             (&Method::GET, ["report", id]) => self.report(id),
+            (&Method::GET, ["kept", id]) => Ok(page(self.item(id)?.page().ok_or(NOT_FOUND)?)),
             (&Method::GET, ["api", rest @ ..]) => self.get(rest, request.uri().query().unwrap_or_default()),
             (&Method::POST, ["api", rest @ ..]) => self.post(rest, &object(request)?),
             (&Method::PUT, ["api", "uploads", id]) => self.part(id, request),
@@ -252,7 +253,7 @@ impl App {
     fn invocation(&self, body: &Value) -> Result<(Invocation, std::path::PathBuf), Trouble> {
         let command = body["command"].as_str().unwrap_or_default();
         let chosen = body["fields"]["history"].as_str().filter(|id| !id.is_empty());
-        let item = chosen.map(|id| self.item(id)).transpose()?;
+        let item = chosen.map(|id| self.item(id)).transpose()?.filter(Item::has_history);
         let report = Jobs::report(self.private.path())?;
         let target = Target {
             folder: self.folders.first(),
@@ -265,6 +266,9 @@ impl App {
 
     /// Checks an item; a check of it that runs already serves.
     fn check(&self, item: &Item) -> Result<Arc<Job>, Trouble> {
+        if !item.has_history() {
+            return Err((StatusCode::CONFLICT, "a run of sql has no history to check").into());
+        }
         if let Some(job) = self.jobs.about(&item.id).filter(|job| job.is_running()) {
             return Ok(job);
         }
@@ -285,13 +289,17 @@ impl App {
     /// The page that a command wrote, where it can do no harm.
     fn report(&self, id: &str) -> Result<Response, Trouble> {
         let job = self.job(id)?;
-        let page = std::fs::read(&job.report).map_err(|_| NOT_FOUND)?;
-        let headers = [
-            (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-            (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
-        ];
-        Ok((headers, page).into_response())
+        Ok(page(std::fs::read(&job.report).map_err(|_| NOT_FOUND)?))
     }
+}
+
+/// A page that a command wrote, or that another program put there: where it can do no harm.
+fn page(text: Vec<u8>) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
+    ];
+    (headers, text).into_response()
 }
 
 /// The JSON object of a request.

@@ -26,7 +26,7 @@ function control(command, field, items, changed) {
   const usual = field.default ? `usual: ${field.default}` : '';
   let input;
   if (['choice', 'command', 'history'].includes(field.kind)) {
-    const options = field.kind === 'history' ? items.map(item => [item.id, titleOf(item)]) : field.choices.map(name => [name, name]);
+    const options = field.kind === 'history' ? items.filter(item => item.kind !== 'sql').map(item => [item.id, titleOf(item)]) : field.choices.map(name => [name, name]);
     const none = field.default || (field.kind === 'command' ? 'choose' : 'none');
     input = el('select', { ...common, value: undefined, onchange: event => set(event.target.value) },
       el('option', { value: '' }, field.default ? `${none} (usual)` : none),

@@ -74,8 +74,7 @@ function liveTest(job, last) {
 }
 
 /** A page that a command wrote, where it can do no harm: without access to this one. */
-export function reportFrame(job) {
-  const address = `/report/${job.id}`;
+export function reportFrame(job, address = `/report/${job.id}`) {
   return el('div', {}, el('p', { class: 'row' }, el('span', { class: 'grow dim' }, 'The page that --report writes.'),
     el('a', { class: 'button', href: address, target: '_blank', rel: 'noopener' }, 'Open it alone')),
   el('iframe', { class: 'report', src: address, sandbox: 'allow-scripts allow-downloads', allow: 'clipboard-write *', title: 'Report' }));
@@ -88,7 +87,7 @@ async function outcome(job, data) {
   if (job.status === 'failed' || answer?.error) {
     parts.push(el('p', { class: 'error', role: 'alert' }, answer?.error?.message || 'The command failed.'));
   }
-  const items = ['test', 'generate'].includes(job.command) ? (await get('items')).items : [];
+  const items = ['test', 'sql', 'generate'].includes(job.command) ? (await get('items')).items : [];
   if (job.command === 'check' && answer && (Array.isArray(answer) ? answer[0] : answer)?.levels) {
     parts.push(...resultsView([].concat(answer), data).flat(2));
   }
@@ -102,13 +101,16 @@ async function outcome(job, data) {
     parts.push(item ? el('p', {}, 'Written: ', el('a', { href: `#/run/${item.id}` }, item.name))
       : el('p', { class: 'dim' }, 'No history was written.'));
   }
-  if (job.command === 'sql' && answer?.levels) parts.push(sqlTable(answer));
+  if (job.command === 'sql' && answer?.levels) {
+    const item = items.find(one => one.path?.startsWith(`${answer.folder}/`));
+    parts.push(item ? el('p', {}, el('a', { href: `#/run/${item.id}` }, `Kept as ${item.name}`)) : null, sqlTable(answer));
+  }
   if (job.command === 'explore' && answer?.failures) parts.push(exploreView(answer));
   if (job.report) parts.push(el('h2', {}, 'Report'), reportFrame(job));
   return parts;
 }
 
-function sqlTable(answer) {
+export function sqlTable(answer) {
   return scroll('Isolation levels', el('table', {}, el('thead', {}, el('tr', {}, ['Isolation level', 'Means', 'Verdict', 'Transactions', 'Anomalies']
     .map(head => el('th', { scope: 'col' }, head)))),
   el('tbody', {}, answer.levels.map(level => el('tr', {}, el('th', { scope: 'row' }, level.isolation), el('td', {}, words(level.level || '–')),

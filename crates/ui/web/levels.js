@@ -3,10 +3,6 @@
 import { el } from './dom.js';
 
 export const SIGNS = { holds: '✓', violated: '✗', unknown: '?' };
-const COLUMNS = [['Data', 'plain'], ['Session', 'in sessions'], ['RealTime', 'real time']];
-
-/** The family of a level: its name without what binds it. */
-export const family = name => name.replace(/^(strong-session|strong|strict)-/, '');
 export const words = name => name.replaceAll('-', ' ');
 
 /** A verdict as a sign and a word, so that colour is not needed. */
@@ -45,31 +41,23 @@ export function sentence(verdicts, lattice) {
   return parts.length ? parts : [['unknown', 'No level was decided.']];
 }
 
-/** A row per family, a column per bound; `cell` makes what is in a level's place. */
-export function grid(lattice, caption, cell, heads = COLUMNS.map(([, title]) => title)) {
-  const rows = new Map();
-  for (const level of lattice.levels) {
-    const key = family(level.name);
-    if (!rows.has(key)) rows.set(key, {});
-    rows.get(key)[level.bound] = level;
-  }
+/** The matrix of one result, with the rows and columns that reports have (`top` of crates/page). */
+export function matrix({ columns, rows }) {
+  const cell = found => {
+    if (!found) return null;
+    const count = found.anomalies.reduce((sum, [, n]) => sum + n, 0);
+    const why = found.reason || found.anomalies.map(([name, n]) => `${name} ×${n}`).join(', ');
+    const names = found.levels.join(', ');
+    return el('a', { class: `cell ${found.verdict}`, href: `#/levels/${found.levels[0]}`, title: [names, why].filter(Boolean).join(': ') },
+      `${SIGNS[found.verdict]}${found.verdict === 'violated' && count ? ` ${count}` : ''}${found.required ? ' req.' : ''}`,
+      el('span', { class: 'hidden' }, ` ${names}: ${found.verdict}`));
+  };
   return el('table', { class: 'matrix' },
-    el('caption', { class: 'hidden' }, caption),
+    el('caption', { class: 'hidden' }, 'Levels and verdicts'),
     el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, el('span', { class: 'hidden' }, 'level')),
-      heads.map(title => el('th', { scope: 'col' }, title)))),
-    el('tbody', {}, [...rows].map(([name, levels]) => el('tr', {}, el('th', { scope: 'row' }, words(name)),
-      COLUMNS.map(([bound]) => el('td', {}, levels[bound] ? cell(levels[bound]) : null))))));
+      columns.map(title => el('th', { scope: 'col' }, title)))),
+    el('tbody', {}, rows.map(row => el('tr', {}, el('th', { scope: 'row' }, row.name),
+      row.cells.map(found => el('td', {}, cell(found)))))));
 }
 
-/** The matrix of one result. */
-export function matrix(verdicts, lattice, counts = {}) {
-  return grid(lattice, 'Levels and verdicts', level => {
-    const verdict = verdicts[level.name];
-    if (!verdict) return el('span', { class: 'dim' }, '–');
-    const count = counts[level.name];
-    return el('a', { class: `cell ${verdict}`, href: `#/levels/${level.name}`, title: `${level.name}: ${verdict}` },
-    `${SIGNS[verdict]}${verdict === 'violated' && count ? ` ${count}` : ''}`, el('span', { class: 'hidden' }, ` ${level.name}: ${verdict}`));
-  });
-}
-
-export const legend = () => el('p', { class: 'legend' }, '✓ holds · ✗ violated, with the number of anomalies · ? undecided · – not asked');
+export const legend = () => el('p', { class: 'legend' }, '✓ holds · ✗ violated, with the number of anomalies · ? undecided');

@@ -1,17 +1,10 @@
 // Results of a check: the sentence, the matrix, the anomalies.
 
 import { el, number, plural } from './dom.js';
-import { matrix, legend, sentence, words } from './levels.js';
+import { matrix, legend, sentence, words, SIGNS } from './levels.js';
 
 /** Verdicts by level. */
 export const verdictsOf = result => Object.fromEntries((result.levels || []).map(level => [level.level, level.verdict]));
-
-/** How many anomalies each level suffers from. */
-export function countsOf(result) {
-  const count = Object.fromEntries((result.anomalies || []).map(anomaly => [anomaly.kind, anomaly.count]));
-  return Object.fromEntries((result.levels || []).map(level =>
-    [level.level, (level.anomalies || []).reduce((sum, kind) => sum + (count[kind] || 0), 0)]));
-}
 
 /** The plain name of an anomaly, which is behind its code in parentheses. */
 export function plainName(lattice, kind) {
@@ -45,14 +38,15 @@ export function resultView(result, lattice, title) {
   const { history } = result;
   return el('section', {},
     title ? el('h2', {}, title) : null,
-    el('p', { class: 'verdict-sentence' }, sentence(verdicts, lattice).map(([verdict, text]) => el('span', { class: `as-${verdict}` }, text, ' '))),
+    el('p', { class: 'verdict-sentence' }, result.top ? el('span', { class: `as-${result.top.outcome}` }, `${SIGNS[result.top.outcome]} ${result.top.sentence}`)
+      : sentence(verdicts, lattice).map(([verdict, text]) => el('span', { class: `as-${verdict}` }, text, ' '))),
     history ? el('p', { class: 'dim' }, [
       history.format, plural(history.sessions, 'session'),
       `${plural(history.transactions, 'transaction')}${history.aborted ? ` (${number(history.aborted)} aborted)` : ''}`,
       plural(history.operations, 'operation'), plural(history.keys, 'key'),
     ].join(' · ')) : null,
     el('div', { class: 'columns' },
-      el('div', {}, el('h2', {}, 'Levels'), matrix(verdicts, lattice, countsOf(result)), legend(), reasons(result)),
+      el('div', {}, el('h2', {}, 'Levels'), result.top ? [matrix(result.top), legend()] : el('p', { class: 'dim' }, 'The levels of this result are not known here.'), reasons(result)),
       el('div', {}, el('h2', {}, 'Anomalies'),
         (result.anomalies || []).length
           ? result.anomalies.map(anomaly => anomalyCard(anomaly, lattice))

@@ -4,7 +4,7 @@ import { el, show, bytes, duration, moment, number } from './dom.js';
 import { get, post, lattice, follow } from './api.js';
 import { resultsView } from './results.js';
 import { titleOf } from './runs.js';
-import { progressView, reportFrame } from './jobs.js';
+import { progressView, reportFrame, sqlTable } from './jobs.js';
 
 const fact = (name, value) => value === null || value === undefined || value === '' ? null
   : [el('dt', {}, name), el('dd', {}, value)];
@@ -28,8 +28,19 @@ function facts(item) {
     run.interrupted ? fact('Note', 'The run was interrupted.') : null);
 }
 
+/** A run of `sql`: it has no history, but its table and the page that it wrote. */
+function sqlRun(root, item) {
+  show(root, el('p', {}, el('a', { href: '#/' }, '← Runs')), el('h1', {}, titleOf(item)),
+    Array.isArray(item.run?.levels) ? sqlTable(item.run) : el('p', { class: 'error' }, 'The result of this run cannot be read.'),
+    el('h2', {}, 'Report'), reportFrame(null, `/kept/${item.id}`),
+    el('h2', {}, 'About'), el('dl', { class: 'facts' }, fact('Folder', item.path && el('code', {}, item.path.replace(/\/[^/]*$/, ''))),
+      fact('Written', moment(item.modified_ms)), fact('Seed', item.run?.seed === undefined ? null : String(item.run.seed))));
+  return titleOf(item);
+}
+
 export async function runPage(root, [id], signal) {
   const [data, item] = await Promise.all([lattice(), get(`items/${id}`, signal)]);
+  if (item.kind === 'sql') return sqlRun(root, item);
   const results = el('div');
   const report = el('div');
   const draw = found => show(results, found ? resultsView(found, data)

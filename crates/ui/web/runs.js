@@ -19,6 +19,7 @@ export const titleOf = item => item.run_target
   ? `${item.run_target}${item.run_workload ? ` · ${item.run_workload}` : ''}` : item.name || '(no name)';
 
 function verdictOf(item) {
+  if (item.isolations) return chosen.level ? null : overall(Object.fromEntries(item.isolations.map(one => [one.isolation, one.verdict])));
   if (!item.verdicts) return null;
   return chosen.level ? item.verdicts[chosen.level] || null : overall(item.verdicts);
 }
@@ -35,6 +36,10 @@ function matches(item) {
 
 /** What is known about an item, in chips. */
 export function verdictChips(item, data) {
+  if (item.isolations) {
+    const shown = item.isolations.slice(0, 4).map(one => chip(one.verdict in SIGNS ? one.verdict : 'unknown', `${one.isolation.toLowerCase()} ${one.verdict}`));
+    return item.isolations.length > 4 ? [...shown, el('span', { class: 'sub' }, `and ${item.isolations.length - 4} more`)] : shown;
+  }
   if (!item.verdicts) return chip(null, 'not checked');
   if (chosen.level) {
     const verdict = item.verdicts[chosen.level];
@@ -59,7 +64,7 @@ export function verdictChips(item, data) {
 function row(item, data, changed) {
   const box = el('input', { type: 'checkbox', checked: marked.has(item.id), disabled: !item.verdicts,
     'aria-label': `Compare ${titleOf(item)}`,
-    title: item.verdicts ? 'Mark two to compare them' : 'Check it first, to compare it',
+    title: item.verdicts ? 'Mark two to compare them' : item.kind === 'sql' ? 'Runs of sql cannot be compared' : 'Check it first, to compare it',
     onchange: () => { if (box.checked) marked.add(item.id); else marked.delete(item.id); changed(); } });
   const anomalies = (item.anomalies || []).slice(0, 3).map(a => `${plainName(data, a.kind)} ×${number(a.count)}`);
   const about = item.run_target
@@ -68,7 +73,7 @@ function row(item, data, changed) {
   return el('li', { 'data-id': item.id }, box,
     el('div', {}, el('a', { class: 'name', href: `#/run/${item.id}` }, titleOf(item)), el('div', { class: 'sub' }, about)),
     el('div', { class: 'verdict' }, verdictChips(item, data),
-      item.verdicts ? null : el('button', { type: 'button', onclick: event => check(event.target, item) }, 'Check'),
+      item.verdicts || item.kind === 'sql' ? null : el('button', { type: 'button', onclick: event => check(event.target, item) }, 'Check'),
       anomalies.length ? el('span', { class: 'sub' }, anomalies.join(', ')) : null),
     el('div', { class: 'when' }, moment(startedOf(item))));
 }

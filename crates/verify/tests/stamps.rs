@@ -28,7 +28,7 @@ fn claims(history: &History, serial: bool) -> Vec<(Anomaly, Fault)> {
             operations: operations.to_vec(),
             ..Witness::default()
         };
-        claims.push((Anomaly { kind, count: 1, witness }, fault));
+        claims.push((Anomaly::new(kind, 1, witness), fault));
     };
     let (session, ext) = match serial {
         true => (AnomalyKind::SessionCommit, AnomalyKind::ExtCommit),

@@ -40,7 +40,7 @@ pub(crate) fn missed_updates(deps: &Dependencies<'_>) -> Option<Anomaly> {
     // The least that a read of the key showed.
     let mut least: EpochMap<(u32, u32)> = EpochMap::new(history.key_count());
     let mut done: EpochMap<bool> = EpochMap::new(history.key_count());
-    let (mut count, mut best): (u64, Option<Missed>) = (0, None);
+    let (mut readers, mut best): (Vec<TxnId>, Option<Missed>) = (Vec::new(), None);
     for reader in view.committed() {
         least.next_round();
         done.next_round();
@@ -63,7 +63,7 @@ pub(crate) fn missed_updates(deps: &Dependencies<'_>) -> Option<Anomaly> {
             let end = lists.position(op).or_else(|| is_later().then(|| lists.range(key).end));
             done.set(key.index(), true);
             let Some(end) = end.filter(|&end| end > seen) else { continue };
-            count += 1;
+            readers.push(reader);
             if best.as_ref().is_none_or(|b| b.between.len() > (end - seen) as usize) {
                 best = Some(Missed { reader, read: OpId(read), between: seen..end, own: op });
             }
@@ -87,7 +87,7 @@ pub(crate) fn missed_updates(deps: &Dependencies<'_>) -> Option<Anomaly> {
     }
     edges.push(deps.edge_at(last, reader, WW, Some(own))?);
     let witness = crate::weak::witness::witness(*view, edges);
-    Some(Anomaly { kind: AnomalyKind::GCursor, count, witness })
+    Some(Anomaly::new(AnomalyKind::GCursor, readers.len() as u64, witness).seen_in(readers))
 }
 
 /// Pairs of consecutive versions whose order is open, in the order of a sort of transactions, each version

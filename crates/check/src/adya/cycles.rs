@@ -66,10 +66,12 @@ struct Named {
     shortest: Option<Walk>,
     /// One of each other component, if they are wanted.
     others: Vec<Walk>,
+    /// The first node of each instance.
+    places: Vec<u32>,
 }
 
 impl Named {
-    const NONE: Named = Named { count: 0, shortest: None, others: Vec::new() };
+    const NONE: Named = Named { count: 0, shortest: None, others: Vec::new(), places: Vec::new() };
 }
 
 impl<'a> Cyclic<'a> {
@@ -124,9 +126,10 @@ impl<'a> Cyclic<'a> {
             let mut report = |kind: AnomalyKind, named: Named| {
                 let witness = |walk: &Walk| self.deps.witness(&self.outside(walk));
                 if let Some(walk) = named.shortest.filter(|_| named.count > 0) {
-                    found.push(Anomaly { kind, count: named.count, witness: witness(&walk) });
+                    let places = named.places.iter().map(|&i| TxnId(self.nodes[i as usize])).collect();
+                    found.push(Anomaly::new(kind, named.count, witness(&walk)).seen_in(places));
                 }
-                further.extend(named.others.iter().map(|w| Anomaly { kind, count: 1, witness: witness(w) }));
+                further.extend(named.others.iter().map(|w| Anomaly::new(kind, 1, witness(w))));
             };
             let [g0, g1c, single, nonadjacent, g2] = kinds;
             if wanted(g0) {
@@ -253,7 +256,8 @@ impl Stage<'_> {
         if let Some(pair) = self.pair(newly.iter().copied(), WR) {
             found.prefer(pair);
         }
-        Named { count: newly.len() as u64, ..found }
+        let places = newly.iter().map(|&(reader, _)| reader).collect();
+        Named { count: newly.len() as u64, places, ..found }
     }
 
     /// Cycles in which no two anti-dependencies are adjacent, made of those that nothing closes alone.
@@ -344,6 +348,7 @@ impl Stage<'_> {
             let Found::Cycle(walk) = found else { continue };
             named.count += 1;
             let nodes: Vec<u32> = walk.nodes.iter().map(|&i| part[i as usize]).collect();
+            named.places.extend(nodes.iter().min());
             let next = |i: usize| nodes[(i + 1) % nodes.len()];
             // Having seen a write says more than having overwritten one.
             let seen = |i: usize| query.count != AntiCount::None && graph.labels(nodes[i], next(i)) & WR != 0;

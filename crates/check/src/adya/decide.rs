@@ -301,7 +301,7 @@ impl Judge<'_, '_> {
         match cyclic.update_cycle(budget) {
             Some(walk) => {
                 let witness = self.shapes.deps.witness(&walk);
-                self.builder.found(Anomaly { kind: AnomalyKind::GUpdate, count: 1, witness });
+                self.builder.found(Anomaly::new(AnomalyKind::GUpdate, 1, witness));
             }
             None if self.shapes.deps.is_ordered() && self.shapes.deps.open_list.is_none() => {
                 self.prove_by(Shape::UPDATES, Bound::Data, level);
@@ -418,7 +418,7 @@ impl Judge<'_, '_> {
             // Without a name for the cycle, the search decides the level and refutes it.
             let Some((kind, walk)) = cyclic.example(shape, bound, budget) else { return };
             let witness = self.shapes.deps.witness(&walk);
-            self.builder.found(Anomaly { kind, count: 1, witness });
+            self.builder.found(Anomaly::new(kind, 1, witness));
         }
         self.builder.decide(level, Verdict::Violated);
     }

@@ -61,6 +61,8 @@ pub(crate) fn lost_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Ano
     let groups = updates.chunk_by(|a, b| (a.key, a.version) == (b.key, b.version));
     let mut lost: Vec<&[Update]> = groups.filter(|group| group.len() > 1).collect();
     let count = lost.len() as u64;
+    // Of each group the last: it wrote over what it had not seen.
+    let places = lost.iter().filter_map(|group| group.last()).map(|u| u.txn).collect();
     let size = |u: &Update| history.op_range(u.txn).len();
     lost.sort_by_key(|group| size(&group[0]) + size(&group[1]));
     let pair = &lost.first()?[..2];
@@ -91,7 +93,7 @@ pub(crate) fn lost_updates(view: CommittedView<'_>, lists: &Lists) -> Option<Ano
         found.transactions.push(u.txn);
         found.operations.extend([u.read, u.write]);
     }
-    Some(Anomaly { kind: AnomalyKind::LostUpdate, count, witness: tidy(found) })
+    Some(Anomaly::new(AnomalyKind::LostUpdate, count, tidy(found)).seen_in(places))
 }
 
 /// Dirty updates: in a list, an element of an aborted transaction comes before one of a committed
@@ -124,7 +126,7 @@ pub(crate) fn dirty_updates(view: CommittedView<'_>, lists: &Lists) -> Option<An
             }
         }
     }
-    let (mut count, mut example) = (0, None);
+    let (mut places, mut example) = (Vec::new(), None);
     for &key in lists.damaged() {
         let Some(&read) = longest.get(&key) else { continue };
         let elements = history.list(history.op(read).value).unwrap_or_default();
@@ -139,7 +141,7 @@ pub(crate) fn dirty_updates(view: CommittedView<'_>, lists: &Lists) -> Option<An
             } else if outcome == Some(Outcome::Committed)
                 && let Some(aborted) = dirty.take()
             {
-                count += 1;
+                places.push(history.txn_of(append));
                 example.get_or_insert((aborted, append, read));
             }
         }
@@ -156,7 +158,7 @@ pub(crate) fn dirty_updates(view: CommittedView<'_>, lists: &Lists) -> Option<An
         }],
         ..Witness::default()
     };
-    Some(Anomaly { kind: AnomalyKind::DirtyUpdate, count, witness: tidy(found) })
+    Some(Anomaly::new(AnomalyKind::DirtyUpdate, places.len() as u64, tidy(found)).seen_in(places))
 }
 
 /// Damaged keys whose reads, faulty ones included, no one order of appends explains, though the sound ones
@@ -175,7 +177,8 @@ pub(crate) fn incompatible_orders(view: CommittedView<'_>, lists: &Lists) -> Opt
         operations: vec![one, other],
         ..Witness::default()
     };
-    Some(Anomaly { kind: AnomalyKind::IncompatibleOrder, count: new.len() as u64, witness: tidy(found) })
+    let places = new.iter().map(|&(read, _)| history.txn_of(read)).collect();
+    Some(Anomaly::new(AnomalyKind::IncompatibleOrder, new.len() as u64, tidy(found)).seen_in(places))
 }
 
 /// G1b of reads that ignore an own write: what they return instead is a value that its writer went on to
@@ -189,20 +192,21 @@ pub(crate) fn intermediate_reads(view: CommittedView<'_>, _: &Lists) -> Option<A
     // With an element that was appended twice in it, whose appends a list shows is open.
     let clear = |op: OpId| !index.repeats_elements() || history.list(history.op(op).value).is_none();
     let faults = index.faults().iter().filter(|f| f.kind == FaultKind::NotMyOwnWrite && clear(f.op));
-    let mut found = faults.filter_map(|f| {
+    let found = faults.filter_map(|f| {
         let writer = history.txn_of(f.other?);
         let foreign = writer != history.txn_of(f.op) && index.is_committed(writer);
         (foreign && replaced(f.other?)).then_some((f.op, f.other?, writer))
     });
-    let (read, write, writer) = found.next()?;
+    let found: Vec<(OpId, OpId, TxnId)> = found.collect();
+    let &(read, write, writer) = found.first()?;
     let edge = Edge {
         from: Node::Txn(writer),
         to: Node::Txn(history.txn_of(read)),
         relation: Relation::WriteRead,
         evidence: Evidence::Read { write: Some(write), read },
     };
-    let count = 1 + found.count() as u64;
-    Some(Anomaly { kind: AnomalyKind::G1b, count, witness: witness(view, vec![edge]) })
+    let places = found.iter().map(|&(read, ..)| history.txn_of(read)).collect();
+    Some(Anomaly::new(AnomalyKind::G1b, found.len() as u64, witness(view, vec![edge])).seen_in(places))
 }
 
 /// Lists after own appends whose beginning is not what the transaction read of the key before. One instance
@@ -214,7 +218,7 @@ pub(crate) fn internal(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly
     }
     let mut first: EpochMap<(Place32, u32)> = EpochMap::new(history.key_count());
     let mut own: EpochMap<bool> = EpochMap::new(history.key_count());
-    let (mut count, mut example): (u64, Option<(usize, [OpId; 2])>) = (0, None);
+    let (mut places, mut example): (Vec<TxnId>, Option<(usize, [OpId; 2])>) = (Vec::new(), None);
     for t in view.committed() {
         first.next_round();
         own.next_round();
@@ -229,7 +233,7 @@ pub(crate) fn internal(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly
             match first.get(key) {
                 None => first.set(key, (Place32::of(place), i as u32)),
                 Some((before, read)) if before != Place32::of(place) && own.get(key).is_some() => {
-                    count += 1;
+                    places.push(t);
                     let size = history.op_range(t).len();
                     if example.is_none_or(|(best, _)| size < best) {
                         example = Some((size, [OpId(read), op]));
@@ -245,7 +249,7 @@ pub(crate) fn internal(view: CommittedView<'_>, lists: &Lists) -> Option<Anomaly
     let between = history.ops(t).filter(|(op, o)| *op < second && o.kind == OpKind::Append && o.key == key);
     let operations = between.map(|(op, _)| op).chain([first, second]).collect();
     let found = Witness { transactions: vec![t], operations, ..Witness::default() };
-    Some(Anomaly { kind: AnomalyKind::Internal, count, witness: tidy(found) })
+    Some(Anomaly::new(AnomalyKind::Internal, places.len() as u64, tidy(found)).seen_in(places))
 }
 
 /// A [`Place`] to compare.

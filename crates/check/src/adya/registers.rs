@@ -51,7 +51,7 @@ impl Registers {
         }
         registers.contradiction = shortest.map(|cycle| {
             let edges = cycle.iter().map(|fact| edge(view, fact)).collect();
-            Anomaly { kind: AnomalyKind::CyclicVersions, count, witness: witness(view, edges) }
+            Anomaly::new(AnomalyKind::CyclicVersions, count, witness(view, edges))
         });
         registers
     }

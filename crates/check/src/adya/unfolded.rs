@@ -132,7 +132,8 @@ impl<'a> Unfolded<'a> {
         });
         let shortest = paths.min_by_key(Vec::len)?;
         let witness = self.witness(&shortest)?;
-        Some(Anomaly { kind: AnomalyKind::GMonotonic, count: closed.len() as u64, witness })
+        let places = closed.iter().map(|e| e.from).collect();
+        Some(Anomaly::new(AnomalyKind::GMonotonic, closed.len() as u64, witness).seen_in(places))
     }
 
     /// G-MSR with an example from the smallest component.
@@ -144,7 +145,7 @@ impl<'a> Unfolded<'a> {
         let cycles = starts.filter_map(|start| self.path(start, start, &inside, true));
         let shortest = cycles.min_by_key(Vec::len)?;
         let witness = self.witness(&shortest)?;
-        Some(Anomaly { kind: AnomalyKind::GMsr, count: found.cyclic_count() as u64, witness })
+        Some(Anomaly::new(AnomalyKind::GMsr, found.cyclic_count() as u64, witness))
     }
 
     /// The dependencies on a shortest path.

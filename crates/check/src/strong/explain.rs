@@ -108,7 +108,7 @@ pub(crate) fn known_cycle(model: &Model<'_>, prover: &Prover<'_>) -> Vec<u32> {
 /// An anomaly that is no more than its refutation; these operations belong to it too.
 fn unnamed(view: CommittedView<'_>, rules: Rules<'_>, refutation: &Refutation, also: Vec<OpId>) -> Anomaly {
     let witness = Witness::refuted(view.history, refutation.clone(), also);
-    Anomaly { kind: rules.no_order, count: 1, witness }
+    Anomaly::new(rules.no_order, 1, witness)
 }
 
 /// A cycle of edges that can each be described in one sentence, with its name.
@@ -142,7 +142,7 @@ fn named(view: CommittedView<'_>, model: &Model<'_>, cycle: &[Edge]) -> Option<A
     if !model.rules.level.forbids(kind) {
         return None;
     }
-    Some(Anomaly { kind, count: 1, witness: crate::weak::witness::witness(view, edges) })
+    Some(Anomaly::new(kind, 1, crate::weak::witness::witness(view, edges)))
 }
 
 /// A read, unless it is of a list whose appends are open: no single edge says which transactions appended.

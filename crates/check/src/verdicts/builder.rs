@@ -76,7 +76,12 @@ impl<'a> JudgementBuilder<'a> {
             return;
         }
         match self.anomalies.iter_mut().find(|a| a.kind == anomaly.kind) {
-            Some(known) => known.count += anomaly.count,
+            Some(known) => {
+                known.count += anomaly.count;
+                known.places.extend(anomaly.places);
+                known.places.sort_unstable();
+                known.places.dedup();
+            }
             None => self.anomalies.push(anomaly),
         }
     }

@@ -245,7 +245,8 @@ impl Inquiry<'_, '_> {
         for tap in Tap::ALL {
             if let Some(witness) = example(&counts, tap) {
                 let count = counts.count[tap as usize];
-                findings.anomalies.push(Anomaly { kind: tap.kind(), count, witness });
+                let readers = counts.readers[tap as usize].clone();
+                findings.anomalies.push(Anomaly::new(tap.kind(), count, witness).seen_in(readers));
             }
         }
         let unnamed = Tap::ALL.iter().all(|&t| t.level() > Weak::ReadAtomic || counts.count[t as usize] == 0);
@@ -274,11 +275,13 @@ impl Inquiry<'_, '_> {
         if causal.cyclic_count() > 0 {
             let witness = explainer.cycle(&Extra::default(), causal);
             let count = causal.cyclic_count() as u64;
-            findings.anomalies.extend(witness.map(|witness| Anomaly {
-                kind: AnomalyKind::CyclicCo,
-                count,
-                witness,
-            }));
+            let mut met = vec![false; causal.count()];
+            let is_first = |t: &TxnId| {
+                causal.is_cyclic(t.0) && !std::mem::replace(&mut met[causal.of(t.0) as usize], true)
+            };
+            let firsts = self.search.view.committed().filter(is_first).collect();
+            let anomaly = |witness| Anomaly::new(AnomalyKind::CyclicCo, count, witness).seen_in(firsts);
+            findings.anomalies.extend(witness.map(anomaly));
         }
     }
 
@@ -297,18 +300,15 @@ impl Inquiry<'_, '_> {
                 Conclusion::Broken(broken) => broken,
             };
             findings.guarantees[i] = Some(Answer::Violated);
-            let (count, smallest) =
+            let (count, smallest, readers) =
                 SessionSeen::new(search.view, search.causality(), guarantee).contradictions(&broken);
             let explainer = self.explainer()?;
             let components = &broken.graph.components;
             let extra =
                 Extra::new(&broken.graph, &broken.constraints, &search.version_edges).of_guarantee(guarantee);
             let witness = smallest.and_then(|s| explainer.guarantee(guarantee, s, (&extra, components)));
-            findings.anomalies.extend(witness.map(|witness| Anomaly {
-                kind: guarantee.violation(),
-                count,
-                witness,
-            }));
+            let anomaly = |witness| Anomaly::new(guarantee.violation(), count, witness).seen_in(readers);
+            findings.anomalies.extend(witness.map(anomaly));
         }
         Ok(())
     }

@@ -70,10 +70,10 @@ impl<'a, 'b> SessionSeen<'a, 'b> {
         }
     }
 
-    /// The pairs (external read, `t2`) that contradict the guarantee: how many, and the smallest.
-    pub fn contradictions(&self, broken: &Broken) -> (u64, Option<Instance>) {
+    /// The pairs (external read, `t2`) that contradict the guarantee: how many, the smallest, and who reads.
+    pub fn contradictions(&self, broken: &Broken) -> (u64, Option<Instance>, Vec<TxnId>) {
         let size = |t: TxnId| self.view.history.op_range(t).len();
-        let (mut count, mut smallest) = (0, None);
+        let (mut count, mut smallest, mut readers) = (0, None, Vec::new());
         for t3 in self.view.committed() {
             for read in self.view.reads(t3) {
                 let t1 = read.from;
@@ -96,6 +96,9 @@ impl<'a, 'b> SessionSeen<'a, 'b> {
                     for &t2 in on_cycle.iter().filter(|&&t2| Some(t2) != t1 && t2 != t3) {
                         if self.is_visible(t2, t3) {
                             count += 1;
+                            if readers.last() != Some(&t3) {
+                                readers.push(t3);
+                            }
                             let weight = size(t2) + size(t3) + t1.map_or(0, size);
                             if smallest.is_none_or(|(w, _)| weight < w) {
                                 smallest = Some((weight, Instance { t1, t2: Some(t2), t3, read }));
@@ -105,7 +108,7 @@ impl<'a, 'b> SessionSeen<'a, 'b> {
                 });
             }
         }
-        (count, smallest.map(|(_, instance)| instance))
+        (count, smallest.map(|(_, instance)| instance), readers)
     }
 }
 

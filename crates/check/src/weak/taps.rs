@@ -79,6 +79,8 @@ type Weight = (bool, usize);
 pub(crate) struct TapCounts {
     pub count: [u64; 6],
     pub smallest: [Vec<(Weight, Instance)>; 6],
+    /// The readers of the instances, ascending.
+    pub readers: [Vec<TxnId>; 6],
 }
 
 /// Instances kept per kind: the witness is the one with the shortest path among them.
@@ -388,7 +390,11 @@ impl TapCounts {
         let history = classifier.view.history;
         let size = |t: TxnId| history.op_range(t).len();
         let kept = &mut self.smallest[tap as usize];
+        let readers = &mut self.readers[tap as usize];
         for e in examples {
+            if readers.last() != Some(&e.t3) {
+                readers.push(e.t3);
+            }
             let implied = e.t1.is_some_and(|t1| e.t2.is_none_or(|t2| classifier.clocks.has_seen(t1, t2)));
             let weight = (implied, e.t2.map_or(0, size) + size(e.t3) + e.t1.map_or(0, size));
             if kept.len() == KEPT && kept.last().is_some_and(|&(worst, _)| worst <= weight) {

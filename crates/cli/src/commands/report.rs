@@ -40,8 +40,6 @@ struct Kept {
     result: Value,
     name: Option<String>,
     about: String,
-    /// Recorded by `anomalist test`, whose clock counts nanoseconds.
-    driven: bool,
 }
 
 /// Makes the page.
@@ -75,7 +73,6 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         run.unseen = transactions.map_or_else(Vec::new, |history| pages::unseen(history, global));
         run.name = one.name.unwrap_or(run.name);
         run.about = one.about;
-        run.nanoseconds = one.driven;
         runs.push(run);
     }
     write_file(&flags.output, pages::page("Isolation of recorded histories", runs).as_bytes())?;
@@ -99,14 +96,13 @@ fn kept(document: &Value) -> Vec<Kept> {
     match &document["result"] {
         Value::Null if document["levels"].is_array() => {
             let result = document.clone();
-            vec![Kept { result, name: None, about: String::new(), driven: false }]
+            vec![Kept { result, name: None, about: String::new() }]
         }
         Value::Null => Vec::new(),
         result => vec![Kept {
             result: result.clone(),
             name: document["name"].as_str().map(str::to_owned),
             about: about(document),
-            driven: true,
         }],
     }
 }

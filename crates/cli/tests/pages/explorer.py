@@ -4,7 +4,7 @@
 
 FOLDER has the pages that `crates/cli/tests/pages.rs` made: skew.html (write skew with its history), kept.html
 (the same result without its history), stamps.html, proof.html (a refutation), hostile.html, runs.html
-(several runs), large.html (100,000 transactions). Prints a JSON array of failures; empty if all is well.
+(several runs), faults.html (two lost updates and a fault), large.html (100,000 transactions). Prints a JSON array of failures; empty if all is well.
 """
 
 import json
@@ -159,6 +159,73 @@ def timeline(browser):
         v.check(v.page.locator("text=Clear").count() == 0, "filters are cleared")
 
 
+def instances(browser):
+    """First and next anomaly: through every one that was found, in the order of time."""
+    with Visit(browser, "skew") as v:
+        count = int(v.text("#instance").split(" of ")[1].split()[0].replace(",", ""))
+        found = sum(int(text.split("×")[1].replace(",", "")) for text in v.page.locator(".card .code").all_inner_texts())
+        v.check(count > v.page.locator(".card").count(), f"more than one mark per kind: {count}")
+        v.check(count >= found * 0.5, f"{count} marks for {found} instances")
+        v.page.click("text=First anomaly")
+        v.check(v.text("#instance").startswith("1 of"), f"the first: {v.text('#instance')}")
+        seen, moments = set(), []
+        for i in range(count):
+            v.check(v.text("#instance").startswith(f"{i + 1} of"), f"instance {i + 1}: {v.text('#instance')}")
+            chosen = v.text("#transaction h3")
+            seen.add((chosen, v.text(".card.on b")))
+            moments.append(float(v.text("#transaction .dim").split(" · ")[-1].split(" ")[0]))
+            v.page.keyboard.press(".")
+        v.check(len(seen) == count, f"{len(seen)} of {count} are different")
+        v.check(v.text("#instance").startswith("1 of"), "after the last comes the first")
+        v.press(",")
+        v.check(v.text("#instance").startswith(f"{count} of"), "before the first comes the last")
+        mini = pixels(v, "canvas.mini")
+        v.press(".", ".")
+        v.check(pixels(v, "canvas.mini") != mini, "the strip shows which one it is")
+
+
+def faults(browser):
+    with Visit(browser, "faults") as v:
+        v.check("4 transactions and 1 fault" in v.text(".run"), f"faults are counted: {v.text('.run')[:80]}")
+        v.check("Shaded: faults" in v.text(".run"), "and explained")
+        v.check("since the first transaction" in v.text(".run"), "the clock has a unit")
+        v.check("lost update" in v.text(".card.on").lower(), f"the anomaly: {v.text('.card.on')}")
+        v.check(any("ms" in text for text in v.page.locator(".drawing text.d").all_text_contents()), "times in milliseconds")
+        shaded = v.page.evaluate("""() => { const c = document.querySelector('canvas.mini'); const p = c.getContext('2d');
+            const wanted = getComputedStyle(document.documentElement).getPropertyValue('--fault').trim();
+            const { data } = p.getImageData(0, 40, c.width, 1);
+            const hex = (i) => '#' + [...data.slice(4 * i, 4 * i + 3)].map((n) => n.toString(16).padStart(2, '0')).join('');
+            return Array.from({ length: c.width }, (_, i) => hex(i)).filter((one) => one === wanted).length; }""")
+        v.check(shaded > 100, f"the fault is marked on the strip: {shaded} pixels")
+        v.shot("faults")
+
+
+def touch(browser):
+    """One finger moves the timeline, two zoom it."""
+    with Visit(browser, "skew", width=400) as v:
+        canvas = v.page.locator("canvas.lanes")
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        session = v.context.new_cdp_session(v.page)
+        y = box["y"] + 100
+
+        def drag(*ways):
+            """Fingers along ways of (from, to), in steps."""
+            point = lambda step: [{"x": box["x"] + a + (b - a) * step / 6, "y": y, "id": i} for i, (a, b) in enumerate(ways)]
+            session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": point(0)})
+            for step in range(1, 7):
+                session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": point(step)})
+            session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+        before, chosen = pixels(v), v.hash()
+        drag((300, 180))
+        moved = pixels(v)
+        v.check(moved != before, "a finger moves the timeline")
+        drag((220, 120), (240, 340))
+        v.check(pixels(v) != moved, "two fingers zoom")
+        v.check(v.hash() == chosen, "and choose nothing")
+
+
 def search(browser):
     with Visit(browser, "skew") as v:
         name = v.page.evaluate("document.querySelector('.drawing g.main').dataset.txn")
@@ -205,12 +272,14 @@ def keyboard(browser):
 def exports(browser):
     with Visit(browser, "skew") as v:
         v.page.evaluate("navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }")
-        starts = {"Text": "g", "SVG": "<svg", "DOT": "digraph", "TikZ": "%", "Mermaid": "flowchart", "History": '{"anomalist":1', "Link": "file:"}
+        starts = {"Text": "g", "SVG": "<svg", "DOT": "digraph", "TikZ": "%", "Mermaid": "flowchart", "SQL": "-- g2-item", "History": '{"anomalist":1', "Link": "file:"}
         for name, start in starts.items():
             v.page.click(".menu summary")
             v.page.locator(".menu button", has_text=name).click()
             text = v.page.evaluate("window.copied")
             v.check(text.startswith(start), f"{name}: {text[:60]}")
+            if name == "SQL":
+                v.check(" | " in text and text.count("COMMIT;") == 2, f"two columns of SQL: {text}")
             if name == "History":
                 with open(f"{FOLDER}/example.jsonl", "w") as file:
                     file.write(text)
@@ -231,7 +300,7 @@ def themes(browser):
 def accessible(browser):
     with open(AXE) as file:
         axe = file.read()
-    for name in ["skew", "kept", "stamps", "proof", "runs", "hostile"]:
+    for name in ["skew", "kept", "stamps", "proof", "runs", "hostile", "faults"]:
         for dark in [False, True]:
             with Visit(browser, name, dark=dark) as v:
                 if name == "skew":
@@ -338,7 +407,7 @@ with sync_playwright() as playwright:
         executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
     )
     chosen = sys.argv[5:]
-    for test in [steps, deep_links, timeline, search, keyboard, exports, themes, accessible, widths, without_script, others, large]:
+    for test in [steps, deep_links, timeline, instances, faults, touch, search, keyboard, exports, themes, accessible, widths, without_script, others, large]:
         if chosen and test.__name__ not in chosen:
             continue
         try:

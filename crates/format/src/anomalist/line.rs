@@ -6,7 +6,9 @@ use crate::load::recorded::Recorded;
 use crate::text::edn::{Edn, Token};
 use crate::text::fault::Fault;
 use crate::text::json::{Json, Scalar};
-use anomalist_history::{AtomKind, Facts, Interval, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value};
+use anomalist_history::{
+    AtomKind, Clock, Facts, Interval, OpKind, Outcome, SnapshotSet, Stamps, Timestamp, Value,
+};
 use std::ops::Range;
 
 /// The version of the format that this crate writes, and the newest it reads.
@@ -15,7 +17,7 @@ pub(crate) const VERSION: i64 = 1;
 const OPERATION: &str = "an operation such as [\"r\", \"x\", 1]";
 const FIELDS: &str =
     "a transaction has session, id, ops, outcome, start, commit, snapshot, xid, invoked, completed and meta";
-const HEADER_FIELDS: &str = "a header has anomalist, initial, initial_keys, ends and end";
+const HEADER_FIELDS: &str = "a header has anomalist, initial, initial_keys, clock, ends and end";
 
 /// One line as parsed. Nearly all are transactions, so those are not boxed.
 #[allow(clippy::large_enum_variant)]
@@ -26,6 +28,8 @@ pub(crate) enum Line {
         initial: Option<Option<Value>>,
         /// Reads of the keys with an initial value of their own.
         keys: Range<usize>,
+        /// What the clients' clock counts.
+        clock: Option<Clock>,
         /// An end marker is announced.
         ends: bool,
         /// This is the end marker of a recording of so many transactions.
@@ -64,7 +68,7 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
         _ => return Err(Fault::new(at, format!("expected the version of the format, {VERSION}"))),
     }
     let (mut initial, mut first) = (None, false);
-    let (mut ends, mut end) = (false, None);
+    let (mut clock, mut ends, mut end) = (None, false, None);
     let start = columns.mops.len();
     loop {
         let before = json.at();
@@ -80,6 +84,7 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
                     }
                 });
             }
+            b"clock" => clock = Some(unit(json, before)?),
             b"ends" => {
                 ends = match json.scalar("true or false")? {
                     Scalar::Bool(ends) => ends,
@@ -122,7 +127,17 @@ fn header(json: &mut Json<'_>, line_at: usize, columns: &mut Columns) -> Result<
             _ => return Err(unknown_field(json, before, &name, HEADER_FIELDS)),
         }
     }
-    Ok(Line::Header { at: line_at, initial, keys: start..columns.mops.len(), ends, end })
+    Ok(Line::Header { at: line_at, initial, keys: start..columns.mops.len(), clock, ends, end })
+}
+
+/// What the clients' clock counts.
+fn unit(json: &mut Json<'_>, before: usize) -> Result<Clock, Fault> {
+    let clock = match json.scalar("a unit such as \"ms\"")? {
+        Scalar::Text(unit) => Clock::ALL.into_iter().find(|clock| clock.name() == unit),
+        _ => None,
+    };
+    let message = "expected \"ns\", \"us\", \"ms\", \"s\" or \"events\"";
+    clock.ok_or_else(|| Fault::new(name_at(json, before), message))
 }
 
 /// Where the name of the field before whose comma the reader stood begins.

@@ -66,7 +66,10 @@ impl Merger {
         let assembler = &mut self.assembler;
         let t = match line {
             Line::Transaction(t) => t,
-            Line::Header { at, initial, keys, ends, end } => {
+            Line::Header { at, initial, keys, clock, ends, end } => {
+                if let Some(clock) = clock {
+                    assembler.builder.set_clock(clock);
+                }
                 self.announced |= ends;
                 self.ended = end.map_or(self.ended, |n| Some(self.ended.unwrap_or(0) + n));
                 let initial = initial.map(|v| v.map(|v| assembler.value(columns, v)));

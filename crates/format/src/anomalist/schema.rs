@@ -70,6 +70,8 @@ fn schema_and_reader_agree() {
         (r#"{"session":1,"ops":[],"commit":5}"#, true),
         (r#"{"session":1,"ops":[],"xid":-1}"#, false),
         (r#"{"anomalist":2}"#, false),
+        (r#"{"anomalist":1,"clock":"ms"}"#, true),
+        (r#"{"anomalist":1,"clock":"hours"}"#, false),
         (r#"{"anomalist":1,"initial":[1]}"#, false),
         (r#"{"anomalist":1,"initial_keys":[["x"]]}"#, false),
         (r#"[1]"#, false),
@@ -107,6 +109,7 @@ fn the_guide_shows_what_is_read() {
         "completed",
         "meta",
         "initial_keys",
+        "clock",
     ] {
         assert!(GUIDE.contains(&format!("`{field}`")), "{field}");
     }

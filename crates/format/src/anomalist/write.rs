@@ -76,7 +76,10 @@ impl AnomalistWriter {
         match &self.default {
             None => {
                 let ends = if self.marks { ",\"ends\":true" } else { "" };
-                let _ = write!(out, "{{\"anomalist\":{VERSION}{ends},\"initial\":{default}");
+                let clock = history.clock().filter(|_| history.intervals().is_some());
+                let clock =
+                    clock.map_or_else(String::new, |clock| format!(",\"clock\":\"{}\"", clock.name()));
+                let _ = write!(out, "{{\"anomalist\":{VERSION}{ends}{clock},\"initial\":{default}");
                 self.default = Some(default);
             }
             Some(before) if *before != default => {

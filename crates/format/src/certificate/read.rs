@@ -208,7 +208,7 @@ impl Reader<'_> {
             edges: c.get("edges").each(|c| self.edge(c, true))?,
             ..Witness::default()
         };
-        Ok(Anomaly { kind: c.get("kind").anomaly()?, count: 1, witness })
+        Ok(Anomaly::new(c.get("kind").anomaly()?, 1, witness))
     }
 
     fn proof(&self, c: &Cursor<'_, '_>) -> Found<Vec<(Level, Certificate)>> {

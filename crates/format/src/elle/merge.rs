@@ -5,7 +5,7 @@ use crate::load::ops::{Assembler, Cell, Columns, Operation};
 use crate::load::{Reading, initial};
 use crate::text::fault::Fault;
 use crate::{Diagnostic, Loaded, Place, ReadError};
-use anomalist_history::{AtomKind, Draft, EventKind, Interval, OpKind, Outcome, SessionId, Value};
+use anomalist_history::{AtomKind, Clock, Draft, EventKind, Interval, OpKind, Outcome, SessionId, Value};
 use rustc_hash::FxHashMap;
 
 /// An invocation that has not completed.
@@ -219,6 +219,7 @@ impl Merger {
                 then,
             );
         }
+        self.assembler.builder.set_clock(Clock::Events);
         let initial = initial::given(reading.options, &mut self.assembler.builder)?;
         reading.finish(self.assembler.finish(initial))
     }

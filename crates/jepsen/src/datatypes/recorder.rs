@@ -2,8 +2,8 @@
 
 use super::{Datatype, Dependency, LowerError, Lowered, Reasoned};
 use anomalist_history::{
-    AtomKind, Builder, Datum, Draft, EventKind, Events, Interval, KeyId, OpId, OpKind, Operation, Outcome,
-    Process, TxnId, Value,
+    AtomKind, Builder, Clock, Datum, Draft, EventKind, Events, Interval, KeyId, OpId, OpKind, Operation,
+    Outcome, Process, TxnId, Value,
 };
 use anomalist_level::{Anomaly, AnomalyKind, Why, Witness};
 
@@ -67,6 +67,7 @@ impl<'e> Recorder<'e> {
             },
         );
         if self.timed {
+            self.builder.set_clock(Clock::Events);
             let completed = op.ended().map(|end| end as u64);
             self.builder.set_interval(draft, Interval { invoked: op.began as u64, completed });
         }
@@ -159,14 +160,21 @@ impl<'e> Recorder<'e> {
         let mut anomalies: Vec<Anomaly> = Vec::new();
         for (kind, draft, operations) in &self.flaws {
             match anomalies.iter_mut().find(|a| a.kind == *kind) {
-                Some(known) => known.count += 1,
+                Some(known) => {
+                    known.count += 1;
+                    known.places.push(txn(*draft));
+                }
                 None => {
                     let operations = operations.iter().map(op).collect();
                     let witness =
                         Witness { transactions: vec![txn(*draft)], operations, ..Witness::default() };
-                    anomalies.push(Anomaly { kind: *kind, count: 1, witness });
+                    anomalies.push(Anomaly::new(*kind, 1, witness).seen_in(vec![txn(*draft)]));
                 }
             }
+        }
+        for anomaly in &mut anomalies {
+            anomaly.places.sort_unstable();
+            anomaly.places.dedup();
         }
         let stand_ins = self.stand_ins;
         Ok(Lowered { datatype, history, dependencies, anomalies, doubt, stand_ins, recording: None })

@@ -11,7 +11,8 @@ async function loadData() {
   for (const run of page.runs) {
     if (run.history) {
       run.history = new History(run.history, bytes.subarray(4 + length + run.history.offset));
-      run.history.nanoseconds = run.unit === "ns";
+      run.history.unit = run.unit;
+      run.history.faults = new Map(run.faults.map(([t, name, detail]) => [t, { name, detail }]));
     }
   }
   return page;
@@ -109,6 +110,11 @@ class History {
       });
       return lane;
     });
+  }
+
+  /** The name of a session; that of the faults of `anomalist test` says what it is. */
+  laneName(lane) {
+    return this.faults.has(this.lanes[lane].txns[0]) ? "faults" : this.sessions[lane];
   }
 
   name(t) {

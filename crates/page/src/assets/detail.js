@@ -21,7 +21,9 @@ function transactionPanel() {
   const t = state.txn;
   if (!all || t === null) return null;
   const operations = all.operations(t);
-  const facts = [`session ${all.sessions[all.lane[t]]}`, all.lines ? `line ${all.line[t]}` : null, OUTCOMES[all.outcome[t]],
+  const which = shownInstance();
+  const fault = all.faults.get(t);
+  const facts = fault ? ["fault", fault.detail, `${moment(all, all.begin[t], 1)} to ${moment(all, all.end[t], 1)}`].filter(Boolean) : [`session ${all.sessions[all.lane[t]]}`, all.lines ? `line ${all.line[t]}` : null, OUTCOMES[all.outcome[t]],
     all.axis === "place" ? null : `${moment(all, all.begin[t], 1)} to ${moment(all, all.end[t], 1)}`].filter(Boolean);
   const lane = all.lanes[all.lane[t]].txns;
   const place = lane.indexOf(t);
@@ -31,9 +33,12 @@ function transactionPanel() {
     ? h("ul", {}, items.slice(0, 40).map((item) => h("li", {}, item)), items.length > 40 ? h("li", {}, `… ${items.length - 40} more`) : null)
     : h("p", { class: "dim" }, "none that this page carries"));
   return h("div", { class: "detail", id: "transaction", role: "region", "aria-label": `Transaction ${all.name(t)}` },
-    h("div", {}, h("h3", {}, aliasOf(t) && aliasOf(t) !== all.name(t) ? `${aliasOf(t)}, ${cut(all.name(t), 60)} ` : `${cut(all.name(t), 60)} `,
+    h("div", {}, h("h3", {}, aliasOf(t) && aliasOf(t) !== all.name(t) ? `${aliasOf(t)}, ${cut(all.name(t), 60)} ` : `${cut(fault ? fault.name : all.name(t), 60)} `,
       h("button", { type: "button", class: "small", onclick: () => go({ txn: null }) }, "Close")),
     h("p", { class: "dim" }, facts.join(" · ")),
+    which < 0 ? null : h("p", {}, instances()[which].example < 0
+      ? `An instance of ${titleOf(anomaly()).toLowerCase()} is seen here. The drawing above is the smallest example of its kind.`
+      : `Part of the example above: ${titleOf(anomaly()).toLowerCase()}.`),
     operations ? h("ol", { class: "ops" }, operations.map((op) => h("li", {}, `${DEEDS[op.type]} `, keyLink(all.keyNames[op.key]),
       op.type === "a" ? ` ${showValue(op.value, 12)}` : ` = ${showValue(op.value, 12)}`)))
       : h("p", {}, `${counted(all.size[t], "operation")}, which this page does not carry.`)),

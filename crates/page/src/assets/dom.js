@@ -61,15 +61,47 @@ function cut(raw, most) {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
 
+const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
+
+/** How many nanoseconds a step of the clients' clock has; undefined where another axis is drawn, or it is not known. */
+function scaleOf(history) {
+  return history.axis === "clock" ? UNITS[history.unit] : undefined;
+}
+
+/** Whether the numbers of an axis are so large that they are counted from its beginning. */
+function countsFromStart(history) {
+  return history.axis !== "place" && !scaleOf(history) && history.origin.replace("-", "").length > 9;
+}
+
+/** What the clock showed at the beginning of the axis, unless that says nothing to people: a date in 1970 or later. */
+function baseOf(history) {
+  const scale = scaleOf(history);
+  const base = Number(history.origin);
+  return scale && base * scale < 3.6e12 ? base : 0;
+}
+
 /** A moment of an axis for people, as exact as a step of the axis needs. */
 function moment(history, at, step) {
-  if (!history.nanoseconds) {
-    const whole = BigInt(history.origin) + BigInt(Math.round(at));
-    return whole.toLocaleString("en-US");
+  if (history.axis === "place") return `#${grouped(Math.floor(at) + 1)}`;
+  const scale = scaleOf(history);
+  if (!scale) {
+    if (countsFromStart(history)) return `+${grouped(Math.round(at))}`;
+    return (BigInt(history.origin) + BigInt(Math.round(at))).toLocaleString("en-US");
   }
-  const [unit, size] = at >= 1e9 || step >= 1e8 ? ["s", 1e9] : step >= 1e3 ? ["ms", 1e6] : ["µs", 1e3];
-  const digits = clamp(Math.ceil(-Math.log10(Math.max(step, 1) / size)), 0, 6);
-  return `${(at / size).toFixed(digits)} ${unit}`;
+  const [now, exact] = [(at + baseOf(history)) * scale, step * scale];
+  const [unit, size] = now >= 1e9 || exact >= 1e8 ? ["s", 1e9] : now >= 1e6 || exact >= 1e5 ? ["ms", 1e6] : ["µs", 1e3];
+  const digits = clamp(Math.ceil(-Math.log10(Math.max(exact, 1) / size)), 0, 6);
+  return `${(now / size).toFixed(digits)} ${unit}`;
+}
+
+/** What the numbers of an axis are, in a word for its corner and in a phrase. */
+function aboutAxis(history) {
+  const from = countsFromStart(history) ? `, counted from ${history.origin}` : "";
+  if (history.axis === "place") return ["place", "place in the session: the history has no times"];
+  if (history.axis === "timestamps") return ["timestamp", `timestamps of the database, start to commit${from}`];
+  if (history.unit === "events") return ["event", "order of events in the recording"];
+  if (scaleOf(history)) return ["time", baseOf(history) ? "time on the clients' clock" : "time since the first transaction began"];
+  return ["clock", `the clients' clock, whose unit the history does not state${from}`];
 }
 
 let announcer;

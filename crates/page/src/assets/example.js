@@ -47,8 +47,10 @@ function layOut(shown, width) {
   // Room for a label between columns, unless that makes them too narrow.
   const room = (gap) => Math.min(270, (width - gutter - 40 - gap * (sessions.length - 1)) / sessions.length);
   const between = [110, 84].find((gap) => room(gap) >= 170) || 64;
+  // As wide as the longest line, where that is short, and never too narrow for names.
+  const letters = Math.max(...boxes.flatMap((box) => box.lines.map((line) => line.text.length)), 10);
   const column = room(between);
-  const inList = column < 150;
+  const inList = column < clamp(letters * LETTER + 24, 100, 150);
   const initial = shown.witness.arrows?.some((a) => a.from === null || a.to === null);
   const top = (inList ? 8 : 40) + (initial ? 40 : 0);
   if (inList) {
@@ -61,18 +63,34 @@ function layOut(shown, width) {
   }
   const x = (box) => gutter + 20 + sessions.indexOf(String(box.txn.session)) * (column + between);
   for (const box of boxes) Object.assign(box, { x: x(box), width: column });
-  const { bottom, ticks } = timed ? byTime(boxes, top) : byOrder(boxes, top);
+  const { bottom, ticks } = timed ? byTime(boxes, top) : byOrder(boxes, top, shown.witness.arrows || []);
   const columns = sessions.map((session, i) => ({ session, x: gutter + 20 + i * (column + between), width: column }));
   return { boxes, inList, height: bottom + 12, ticks, columns, initial, narrow: between < 100 };
 }
 
-function byOrder(boxes, top) {
-  let y = top;
-  for (const box of boxes) {
+/** Without times: below what is before it in its session, and below what it read from. */
+function byOrder(boxes, top, arrows) {
+  const placed = new Map();
+  const above = (box) => {
+    const before = boxes.slice(0, boxes.indexOf(box)).filter((o) => o.x === box.x);
+    const read = arrows.filter((a) => a.to === box.txn.alias && a.type === "wr").map((a) => boxes.find((o) => o.txn.alias === a.from));
+    return [...before, ...read].filter((o) => o && o !== box);
+  };
+  // A cycle of reads ends where it comes back to a box that is being placed.
+  const place = (box) => {
+    if (placed.has(box)) return placed.get(box);
+    placed.set(box, top);
+    const y = Math.max(top, ...above(box).map((o) => place(o) + (o.x === box.x ? o.height + 18 : 30)));
+    placed.set(box, y);
     box.y = y;
-    y += box.height + 18;
+    return y;
+  };
+  boxes.forEach(place);
+  for (const box of boxes) {
+    // A cycle may have put two boxes of a session into one place.
+    for (const o of boxes.slice(0, boxes.indexOf(box))) if (o.x === box.x && o.y + o.height + 8 > box.y) box.y = o.y + o.height + 18;
   }
-  return { bottom: y, ticks: [] };
+  return { bottom: Math.max(top, ...boxes.map((box) => box.y + box.height)), ticks: [] };
 }
 
 /** Begins and ends in the order of time, as far apart as the boxes need. */
@@ -115,9 +133,11 @@ function drawExample(width) {
   for (const arrow of arrows.filter(isNow)) {
     for (const end of [arrow.from_operation, arrow.to_operation]) if (end) hot.add(String(end));
   }
+  // Arrows pass behind boxes, their labels stand beside them.
+  const labels = drawArrows(svg, arrows, boxes, plan);
   for (const box of plan.boxes) svg.append(drawBox(box, plan, hot));
   if (plan.initial) svg.append(drawInitial(plan));
-  drawArrows(svg, arrows, boxes, plan);
+  for (const one of labels) svg.append(one.group);
   return { svg, types: arrows.filter((a) => ends(a, boxes, plan)).map((a) => a.type) };
 }
 
@@ -136,8 +156,11 @@ function drawTicks(svg, plan, width) {
 function drawBox(box, plan, hot) {
   const { txn, x, y, width } = box;
   const letters = Math.floor((width - 24) / LETTER);
-  const where = [txn.name === txn.alias ? null : txn.name, plan.inList ? `session ${txn.session}` : null,
-    txn.line ? `line ${txn.line}` : null, txn.outcome].filter(Boolean).join(" · ");
+  const parts = [txn.outcome, txn.name === txn.alias ? null : txn.name, plan.inList ? `session ${txn.session}` : null,
+    txn.line ? `line ${txn.line}` : null].filter(Boolean);
+  const fits = (list) => list.join(" · ").length <= letters - txn.alias.length;
+  while (parts.length > 1 && !fits(parts)) parts.pop();
+  const where = parts.join(" · ");
   const place = placeOf(txn);
   const select = () => place !== undefined && go({ txn: place });
   const now = step()?.transactions.includes(txn.alias);
@@ -211,7 +234,7 @@ function drawArrows(svg, arrows, boxes, plan) {
   // The numbers of other steps first: they are small, and the label of this step goes around them.
   const inTurn = [...drawn].sort((a, b) => Number(isNow(a.arrow)) - Number(isNow(b.arrow)));
   for (const [i, { arrow, way }] of inTurn.entries()) labels.push(label(arrow, way, i, labels, focused, plan));
-  for (const one of labels) svg.append(one.group);
+  return labels;
 }
 
 /** The label of an arrow, where it covers no other one. */
@@ -227,9 +250,15 @@ function label(arrow, way, i, others, focused, plan) {
   const covers = ([x, y, under]) => [badge ? [x - 11, y - 11, 22, 22] : null,
     bare ? null : beside ? [x + (badge ? 14 : 6), y - 8, wide, 16] : [x - wide / 2, y + (badge ? under - 12 : -8), wide, 16]].filter(Boolean);
   const meet = ([x, y, w, height], [u, v, t, r]) => x < u + t && u < x + w && y < v + r && v < y + height;
-  const free = (spot) => covers(spot).every((one) => others.every((o) => !o.covers.some((other) => meet(one, other))));
-  const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].flatMap((t) => [[...pointOn(way, t), 24], [...pointOn(way, t), -8]]);
-  const [x, y, under] = spots.find(free) || spots[i % spots.length];
+  const boxes = plan.boxes.map((box) => [box.x, box.y, box.width, box.height]);
+  const clear = (one) => others.every((o) => !o.covers.some((other) => meet(one, other)));
+  const beyond = (one) => !boxes.some((other) => meet(one, other));
+  const free = (spot) => covers(spot).every((one) => clear(one) && beyond(one));
+  const apart = (spot) => covers(spot).every(clear);
+  // A number stands near the beginning of its arrow: those of two opposite arrows are apart then.
+  const along = badge ? [0.28, 0.2, 0.38, 0.5, 0.62, 0.75] : [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85];
+  const spots = along.flatMap((t) => [[...pointOn(way, t), 24], [...pointOn(way, t), -14]]);
+  const [x, y, under] = spots.find(free) || spots.find(apart) || spots[i % spots.length];
   const group = s("g", { class: focused && !isNow(arrow) ? "faint" : "" });
   if (badge) {
     group.append(s("circle", { class: "badge", cx: x, cy: y, r: 10, fill: `var(--${arrow.type})` }),

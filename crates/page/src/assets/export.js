@@ -10,6 +10,7 @@ function exports() {
     picture ? ["DOT (Graphviz)", () => picture.dot] : null,
     ["TikZ", () => asTikz(shown)],
     ["Mermaid", () => asMermaid(shown)],
+    ["SQL, a column per session", () => asSql(shown)],
     ["History of this example", () => asHistory(shown)],
     ["Link to this step", () => location.href],
   ].filter(Boolean);
@@ -88,6 +89,55 @@ function asTikz(shown) {
     lines.push(`  \\draw[->, ${arrow.behind ? "dashed" : "thick"}] (${id(arrow.from)}) to[bend left=18] node[fill=white, font=\\scriptsize] {${tex(arrow.label)}} (${id(arrow.to)});`);
   }
   return `${lines.join("\n")}\n\\end{tikzpicture}\n`;
+}
+
+/** When each transaction of an example ran: as recorded, else after what it follows in its session and what it read from. */
+function spansOf(shown) {
+  const { arrows = [] } = shown.witness;
+  const transactions = drawnTransactions(shown);
+  const recorded = transactions.map(spanOf);
+  if (recorded.every(Boolean)) return recorded;
+  const places = new Map(transactions.map((txn, i) => [txn.alias, i]));
+  const starts = transactions.map(() => 0);
+  // As often as there are transactions: no chain is longer, and a cycle comes to an end.
+  for (let round = 0; round < transactions.length; round++) {
+    transactions.forEach((txn, i) => {
+      const before = transactions.findLastIndex((o, j) => j < i && o.session === txn.session);
+      const read = arrows.filter((a) => a.to === txn.alias && a.type === "wr" && a.from !== null).map((a) => places.get(a.from));
+      for (const j of [before, ...read]) if (j >= 0 && j !== i) starts[i] = Math.min(Math.max(starts[i], starts[j] + 1), transactions.length);
+    });
+  }
+  return starts.map((start) => [start, start + 0.9]);
+}
+
+/** The example as SQL over a table of keys and values: a column per session, a row per statement, in the order of time. */
+function asSql(shown) {
+  const quote = (value) => `'${visible(String(value)).replaceAll("'", "''")}'`;
+  const text = (value) => visible(typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));
+  const statement = (op) => {
+    const where = `WHERE k = ${quote(op.key)};`;
+    if (op.type === "r") return `SELECT v FROM kv ${where} -- ${text(op.shown.replace(/^r\(.*?,|\)$/g, ""))}`;
+    return op.type === "w" ? `UPDATE kv SET v = ${op.value === null ? "NULL" : quote(op.value)} ${where}` : `UPDATE kv SET v = v || ${quote(` ${op.value}`)} ${where}`;
+  };
+  const transactions = drawnTransactions(shown);
+  const rows = spansOf(shown).flatMap(([begin, end], i) => {
+    const txn = transactions[i];
+    const matter = txn.operations.filter((op) => op.matters);
+    const last = Number.isFinite(end) ? end : begin + 1;
+    const deeds = [`BEGIN; -- ${txn.alias}`, ...matter.map(statement), txn.outcome === "aborted" ? "ROLLBACK;" : "COMMIT;"];
+    return deeds.map((deed, j) => ({ session: String(txn.session), deed, at: begin + ((last - begin) * j) / (deeds.length - 1), i, j }));
+  }).sort((a, b) => a.at - b.at || a.j - b.j || a.i - b.i);
+  const sessions = [...new Set(transactions.map((t) => String(t.session)))];
+  const wide = sessions.map((s) => Math.max(`session ${s}`.length, ...rows.filter((r) => r.session === s).map((r) => r.deed.length)));
+  const line = (cells) => `${cells.map((cell, i) => cell.padEnd(wide[i])).join(" | ").trimEnd()}`;
+  const keys = [...new Set(transactions.flatMap((t) => t.operations.filter((op) => op.matters).map((op) => op.key)))];
+  const initial = run().history?.initial;
+  const first = typeof initial === "number" ? quote(initial) : transactions.some((t) => t.operations.some((op) => op.type === "a")) ? "''" : "NULL";
+  return [`-- ${anomaly().kind}: ${titleOf(anomaly())}. Reads are followed by what they returned.`,
+    "-- The order within overlapping transactions is a guess: a history says when transactions began and ended.",
+    "CREATE TABLE kv (k TEXT PRIMARY KEY, v TEXT);", ...keys.map((key) => `INSERT INTO kv VALUES (${quote(key)}, ${first});`), "",
+    line(sessions.map((s) => `session ${visible(s)}`)), wide.map((n) => "-".repeat(n)).join("-+-"),
+    ...rows.map((r) => line(sessions.map((s) => (s === r.session ? r.deed : "")))), ""].join("\n");
 }
 
 /** The transactions of the example as a history file: the format of docs/format.md. */

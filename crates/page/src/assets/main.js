@@ -12,7 +12,7 @@ function exampleSection() {
   const section = h("section", { class: "example" },
     h("div", { class: "bar" },
       h("h2", {}, anomaly().count > 1 ? "Smallest example" : "Example"),
-      h("span", { class: "dim" }, `${titleOf(anomaly())}: ${counted(shown.witness.transactions.length - folded, "transaction")} of ${grouped(run().result.history.transactions)}`),
+      h("span", { class: "dim" }, `${grouped(shown.witness.transactions.length - folded)} of ${counted(run().result.history.transactions, "transaction")}`),
       h("span", { class: "space" }),
       all.length > 1 ? [h("button", { type: "button", "aria-label": "Previous example", onclick: () => go({ example: (state.example + all.length - 1) % all.length }) }, "‹"),
         h("span", {}, `${state.example + 1} of ${all.length}`),
@@ -36,14 +36,12 @@ function runSection() {
   timeline.onDraw = () => minimap.draw();
   filterRow = h("div", { class: "filters" });
   const left = all.count - all.carried;
-  const axis = { clock: "time as the clients measured it", timestamps: "timestamps of the database: start and commit",
-    place: "place in the session: the history has no times" }[all.axis];
-  const about = `${counted(all.count, "transaction")} of ${counted(all.sessions.length, "session")}; ${axis}`;
+  const about = `${counted(all.count - all.faults.size, "transaction")}${all.faults.size ? ` and ${counted(all.faults.size, "fault")}` : ""}; ${aboutAxis(all)[1]}`;
   timeline.canvas.setAttribute("aria-label", `Timeline: ${about}. Search finds single transactions.`);
   minimap.canvas.setAttribute("aria-label", "The whole run: how many transactions began when, and where the examples are");
   const zoomBy = (label, text, act) => h("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
   return h("section", { class: "run", "aria-label": "The run" },
-    h("div", { class: "bar" }, h("h2", {}, "The run"), h("span", { class: "dim" }, about), h("span", { class: "space" }), searchBox()),
+    h("div", { class: "bar" }, h("h2", {}, "The run"), h("span", { class: "dim" }, about), h("span", { class: "space" }), h("span", { id: "jump" }), searchBox()),
     minimap.canvas,
     h("div", { class: "bar controls" }, filterRow, h("span", { class: "space" }),
       anomalies().length ? zoomBy("Show the example", "Example", revealExample) : null,
@@ -51,14 +49,57 @@ function runSection() {
       all.sessions.length > MOST_LANES ? [zoomBy("Sessions above", "▲", () => timeline.scrollBy(-6)), zoomBy("Sessions below", "▼", () => timeline.scrollBy(6))] : null,
       zoomBy("Zoom in", "+", () => timeline.zoom(0.6)), zoomBy("Zoom out", "−", () => timeline.zoom(1.7))),
     timeline.canvas,
-    h("p", { class: "legend" }, "Filled: committed. Hollow: aborted (low) or of unknown outcome. Drag to move; Ctrl and wheel, or a click and the wheel, to zoom.",
+    h("p", { class: "legend" }, "Filled: committed. Hollow: aborted. Dashed: outcome unknown. Red marks: anomalies. ",
+      all.faults.size ? "Shaded: faults. " : "", "Drag to move; Ctrl and wheel, or a click and the wheel, to zoom.",
+      all.sessions.length > MOST_LANES ? " The sessions of the example stand on top." : "",
       left ? ` The operations of ${counted(left, "transaction")} are left out to keep this page small; those of the examples and their keys come first.` : ""),
     h("div", { id: "selected" }));
 }
 
+/** Shows an instance on the timeline, and its example where there is one. */
+function showInstance(i) {
+  const one = instances()[i];
+  if (!one) return;
+  go({ anomaly: one.anomaly, example: Math.max(one.example, 0), txn: one.t });
+  if (one.example < 0) {
+    timeline?.pin([one.t]);
+    timeline?.reveal([one.t]);
+  }
+  announce(`Anomaly ${grouped(i + 1)} of ${grouped(instances().length)}: ${titleOf(anomaly())}`);
+}
+
+/** The next or previous instance; from a place without one, the nearest in that direction in view. */
+function instanceBy(by) {
+  const all = instances();
+  if (!all.length) return;
+  const now = shownInstance();
+  showInstance(now < 0 ? (by > 0 ? 0 : all.length - 1) : (now + by + all.length) % all.length);
+}
+
+/** Where one is among all instances, with the way to others. */
+function instanceBar() {
+  const all = instances();
+  if (!all.length) return null;
+  const now = shownInstance();
+  const total = anomalies().reduce((sum, a) => sum + a.count, 0);
+  const more = total > all.length ? h("span", { class: "dim" }, ` (${grouped(total)} counted)`) : null;
+  const to = (label, key, text, act) => h("button", { type: "button", "aria-label": label, title: `${label}${key ? ` (${key})` : ""}`, onclick: act }, text);
+  return h("span", { class: "instances" }, to("First anomaly", "", "First anomaly", () => showInstance(0)),
+    to("Previous anomaly in time", ",", "‹", () => instanceBy(-1)),
+    h("span", { id: "instance" }, now < 0 ? `${grouped(all.length)} marked` : `${grouped(now + 1)} of ${grouped(all.length)}`, more),
+    to("Next anomaly in time", ".", "›", () => instanceBy(1)));
+}
+
 function revealExample() {
   const places = (example()?.witness.transactions || []).filter((t) => !t.bystander).map(placeOf).filter((t) => t !== undefined);
+  timeline?.pin(places);
   timeline?.reveal(places);
+}
+
+/** Scrolls the strip of versions to those of the example. */
+function showHot(parent) {
+  const hot = parent?.querySelector(".strip .hot");
+  if (hot) hot.closest(".strip").scrollLeft = Math.max(0, hot.closest("li").offsetLeft - hot.closest(".strip").offsetLeft - 40);
 }
 
 /** Everything anew: another run. */
@@ -86,11 +127,13 @@ function refresh(before) {
   const focus = keepFocus();
   if (changed("run")) set(at("head"), header());
   if (changed("run")) set(at("runs"), runTable());
-  if (changed("anomaly")) set(at("left"), ladder(), cards(), unseen());
-  set(at("right"), steps());
+  if (changed("anomaly")) set(at("left"), ladder(), cards());
+  set(at("right"), steps(), unseen());
   set(at("middle"), exampleSection(), keyPanel());
   at("drawing")?.draw();
+  showHot(at("middle"));
   if (changed("txn") && timeline) set(at("selected"), transactionPanel());
+  if (timeline) set(at("jump"), instanceBar());
   if (before && changed("anomaly", "example")) revealExample();
   timeline?.redraw();
   focus();
@@ -99,7 +142,7 @@ function refresh(before) {
 /** Remembers which control has the focus, and gives it back to the one that took its place. */
 function keepFocus() {
   const now = document.activeElement;
-  const parent = now?.closest?.("#left, #right, #middle, #selected, #head, #runs");
+  const parent = now?.closest?.("#left, #right, #middle, #selected, #head, #runs, #jump");
   if (!parent) return () => {};
   const all = () => [...(document.getElementById(parent.id)?.querySelectorAll("button, summary, [tabindex]") || [])];
   const place = all().indexOf(now);
@@ -107,7 +150,7 @@ function keepFocus() {
 }
 
 const KEYS = [
-  ["← →", "previous and next sentence of the explanation"], ["n p", "next and previous anomaly"], ["e", "expand: what forces the step, and the refuted alternative"],
+  ["← →", "previous and next sentence of the explanation"], ["n p", "next and previous kind of anomaly"], [". ,", "next and previous anomaly in time, of any kind"], ["e", "expand: what forces the step, and the refuted alternative"],
   ["v", "show the transactions that only give evidence"], ["w s", "zoom in and out"], ["a d", "move left and right"], ["+ −", "zoom in and out"], ["[ ]", "sessions above and below"],
   ["0", "the whole run"], ["x", "the example on the timeline"], ["/", "search"], ["t", "light or dark"], ["Esc", "close"], ["?", "this list"],
 ];
@@ -157,6 +200,7 @@ const ACTIONS = {
   v: () => go({ evidence: !state.evidence }, true), w: () => timeline?.zoom(0.7), s: () => timeline?.zoom(1.43), a: () => timeline?.pan(-0.2), d: () => timeline?.pan(0.2),
   "+": () => timeline?.zoom(0.6), "=": () => timeline?.zoom(0.6), "-": () => timeline?.zoom(1.7), 0: () => timeline?.show(0, timeline.history.last),
   "[": () => timeline?.scrollBy(-6), "]": () => timeline?.scrollBy(6), x: revealExample, "/": () => searchInput?.focus(), t: switchTheme, "?": openHelp,
+  ".": () => instanceBy(1), ",": () => instanceBy(-1),
   Escape: () => (state.txn !== null || state.key !== null) && go({ txn: null, key: null }),
 };
 

@@ -1,7 +1,9 @@
-// The whole run in a strip: how many transactions began when, which of them did not commit, where the
-// examples are, and which part the timeline shows. Drag to move that part.
+// The whole run in a strip: how many transactions began when, which of them did not commit, where
+// anomalies and faults are, and which part the timeline shows. Drag to move that part.
 
-const MINI = 54;
+const MINI = 58;
+/** Room at both ends, so that a mark at the edge is whole. */
+const EDGE = 7;
 
 class Minimap {
   constructor(timeline) {
@@ -11,7 +13,7 @@ class Minimap {
     const move = (e) => {
       const { timeline: shown } = this;
       const half = (shown.to - shown.from) / 2;
-      const at = ((e.offsetX - NAMES) / (this.width - NAMES)) * shown.history.last;
+      const at = ((e.offsetX - NAMES - EDGE) / (this.width - NAMES - 2 * EDGE)) * shown.history.last;
       shown.show(at - half, at + half);
     };
     this.canvas.addEventListener("pointerdown", (e) => {
@@ -45,43 +47,56 @@ class Minimap {
     this.canvas.height = Math.round(MINI * scale);
     c.setTransform(scale, 0, 0, scale, 0, 0);
     const paint = paints();
-    const bins = Math.max(1, Math.floor((this.width - NAMES) / 2));
+    const room = this.width - NAMES - 2 * EDGE;
+    const x = (at) => NAMES + EDGE + (at / timeline.history.last) * room;
+    this.drawFaults(x, paint);
+    const bins = Math.max(1, Math.floor(room / 2));
     this.count(bins);
     for (let i = 0; i < bins; i++) {
-      const height = (this.all[i] / this.most) * (MINI - 16);
-      const failed = (this.failed[i] / this.most) * (MINI - 16);
+      const height = (this.all[i] / this.most) * (MINI - 20);
+      const failed = (this.failed[i] / this.most) * (MINI - 20);
       c.fillStyle = paint.box;
-      c.fillRect(NAMES + i * 2, MINI - height, 2, height - failed);
+      c.fillRect(NAMES + EDGE + i * 2, MINI - height, 2, height - failed);
       c.fillStyle = paint.aborted;
-      c.fillRect(NAMES + i * 2, MINI - failed, 2, failed);
+      c.fillRect(NAMES + EDGE + i * 2, MINI - failed, 2, failed);
     }
-    const x = (at) => NAMES + (at / timeline.history.last) * (this.width - NAMES);
     this.drawMarks(x, paint);
     c.strokeStyle = paint.focus;
     c.lineWidth = 2;
     const left = Math.max(x(timeline.from), NAMES + 1);
-    c.strokeRect(left, 1, Math.max(x(timeline.to) - left - 1, 4), MINI - 2);
+    c.strokeRect(left, 1, Math.max(Math.min(x(timeline.to), this.width - 1) - left, 4), MINI - 2);
     c.fillStyle = paint.dim;
     c.font = "12px system-ui, sans-serif";
     c.textBaseline = "middle";
     c.fillText("whole run", 6, MINI / 2);
   }
 
-  /** A triangle for each example, filled for the one that is shown. */
+  drawFaults(x, paint) {
+    const { context: c } = this;
+    const { faults, begin, end } = this.timeline.history;
+    c.fillStyle = paint.fault;
+    for (const t of faults.keys()) c.fillRect(x(begin[t]), 0, Math.max(x(end[t]) - x(begin[t]), 2), MINI);
+  }
+
+  /** A line for each instance, a triangle for each with an example, filled for the one that is shown. */
   drawMarks(x, paint) {
     const { context: c } = this;
-    anomalies().forEach((a, i) => examples(a).forEach((shown, j) => {
-      const places = shown.witness.transactions.filter((t) => !t.bystander).map(placeOf).filter((t) => t !== undefined);
-      if (!places.length) return;
-      const at = x(Math.min(...places.map((t) => this.timeline.history.begin[t])));
-      const on = i === state.anomaly && j === state.example;
-      c.fillStyle = c.strokeStyle = paint.bad;
-      c.lineWidth = 1.5;
+    const { begin } = this.timeline.history;
+    const all = instances();
+    const now = shownInstance();
+    c.fillStyle = c.strokeStyle = paint.bad;
+    c.lineWidth = 1.5;
+    let last = -1;
+    all.forEach((one, i) => {
+      const at = Math.round(x(begin[one.t]));
+      if (at !== last) c.fillRect(at - 0.5, 3, 1.2, 12);
+      last = at;
+      if (i !== now && one.example < 0) return;
       c.beginPath();
       for (const [dx, dy] of [[-5, 1], [5, 1], [0, 10]]) c.lineTo(at + dx, dy);
       c.closePath();
-      on ? c.fill() : c.stroke();
-      c.fillRect(at - 0.5, 10, 1, on ? MINI - 10 : 4);
-    }));
+      i === now ? c.fill() : c.stroke();
+      if (i === now) c.fillRect(at - 0.75, 8, 1.5, MINI - 8);
+    });
   }
 }

@@ -13,12 +13,15 @@ function drawWitness(timeline) {
     const mentioned = new Set(step()?.transactions || []);
     for (const [alias, t] of txns) outline(timeline, t, alias, mentioned.has(alias) ? paint.focus : paint.ink, mentioned.has(alias));
     drawSnapshot(timeline, shown);
-    const arrows = arrowsOf(shown);
+    const labels = [];
+    const arrows = arrowsOf(shown).sort((a, b) => Number(isNow(b)) - Number(isNow(a)));
     const focused = arrows.some(isNow);
+    const boxes = [...txns.values()].map((t) => boxOf(timeline, t));
     for (const arrow of arrows) {
       const ends = [txns.get(arrow.from), txns.get(arrow.to)];
-      if (ends.every((t) => t !== undefined && timeline.rows.includes(all.lane[t]))) drawArrow(timeline, arrow, ends, focused);
+      if (ends.every((t) => t !== undefined && timeline.y(all.lane[t]) > 0)) drawArrow(timeline, arrow, ends, focused, labels);
     }
+    labels.forEach((one) => drawLabel(timeline, one, labels, boxes));
   }
   if (state.txn !== null) outline(timeline, state.txn, null, paint.focus, true);
   c.restore();
@@ -29,7 +32,7 @@ function boxOf(timeline, t) {
   const { history: all } = timeline;
   const x = timeline.x(all.begin[t]);
   const width = Math.max(timeline.x(all.end[t]) - x, 5);
-  return { x, width, y: timeline.y(all.lane[t]) + 2 };
+  return { x, width, y: timeline.y(all.lane[t]) };
 }
 
 function outline(timeline, t, alias, stroke, strong) {
@@ -38,19 +41,24 @@ function outline(timeline, t, alias, stroke, strong) {
   if (y < AXIS || y > timeline.height) return;
   c.strokeStyle = stroke;
   c.lineWidth = strong ? 2.5 : 1.5;
-  c.strokeRect(x - 0.5, y + 0.5, width, LANE - 5);
+  c.strokeRect(x - 0.5, y - 0.5, width, BOX + 1);
   if (!alias || width > 34) return;
   c.font = "bold 11px system-ui, sans-serif";
   const wide = c.measureText(alias).width + 6;
+  if (wide <= width + 4) {
+    c.fillStyle = paint.boxink;
+    c.fillText(alias, x + (width - wide + 6) / 2, y + BOX / 2 + 0.5);
+    return;
+  }
   c.fillStyle = paint.panel;
   c.globalAlpha = 0.9;
-  c.fillRect(x + width + 1, y + 3, wide, LANE - 10);
+  c.fillRect(x + width + 1, y + 2, wide, BOX - 4);
   c.globalAlpha = 1;
   c.fillStyle = stroke;
-  c.fillText(alias, x + width + 4, y + LANE / 2 - 2);
+  c.fillText(alias, x + width + 4, y + BOX / 2);
 }
 
-function drawArrow(timeline, arrow, [from, to], focused) {
+function drawArrow(timeline, arrow, [from, to], focused, labels) {
   const { context: c, paint, history: all } = timeline;
   const [a, b] = [boxOf(timeline, from), boxOf(timeline, to)];
   // An arrow leaves where the operation is, as far as its place in the transaction says.
@@ -59,12 +67,12 @@ function drawArrow(timeline, arrow, [from, to], focused) {
     return box.x + box.width * share;
   };
   const down = b.y > a.y || (a.y === b.y && b.x > a.x);
-  const start = [spot(a, from, arrow.from_operation), a.y + (down ? LANE - 5 : 1)];
+  const start = [spot(a, from, arrow.from_operation), a.y + (down ? BOX : 0)];
   const same = a.y === b.y;
-  const stop = [spot(b, to, arrow.to_operation), same ? start[1] : b.y + (down ? 0 : LANE - 4)];
+  const stop = [spot(b, to, arrow.to_operation), same ? start[1] : b.y + (down ? -1 : BOX + 1)];
   const bend = Math.max(18, Math.min(60, Math.abs(stop[1] - start[1]) * 0.5)) * (down ? 1 : -1);
   const way = curve(start, stop, [0, bend], [0, same ? bend : -bend]);
-  c.globalAlpha = focused && !isNow(arrow) ? 0.3 : 1;
+  c.globalAlpha = focused && !isNow(arrow) ? 0.35 : 1;
   c.strokeStyle = c.fillStyle = paint[arrow.type];
   c.lineWidth = isNow(arrow) ? 3 : arrow.behind ? 1.2 : 2;
   c.setLineDash(RELATIONS[arrow.type].dash);
@@ -76,20 +84,30 @@ function drawArrow(timeline, arrow, [from, to], focused) {
   c.beginPath();
   for (const point of [way[3], ...headOf(way, 9)]) c.lineTo(...point);
   c.fill();
-  if (!arrow.behind) {
-    const [x, y] = pointOn(way, arrow.steps[0] % 2 ? 0.35 : 0.55);
-    const text = `${arrow.steps.map((n) => n + 1).join(",")} ${arrow.label}`.trim();
-    c.font = "11px system-ui, sans-serif";
-    const wide = c.measureText(text).width + 8;
-    c.fillStyle = paint.panel;
-    c.fillRect(x - wide / 2, y - 8, wide, 16);
-    c.strokeStyle = paint[arrow.type];
-    c.lineWidth = 1;
-    c.strokeRect(x - wide / 2, y - 8, wide, 16);
-    c.fillStyle = paint[arrow.type];
-    c.fillText(text, x - wide / 2 + 4, y);
-  }
   c.globalAlpha = 1;
+  if (!arrow.behind) {
+    const numbers = arrow.steps.map((n) => n + 1).join(",");
+    // Beside the arrow of the step, the number of another step is enough.
+    const text = focused && !isNow(arrow) && numbers ? numbers : `${numbers} ${arrow.label}`.trim();
+    labels.push({ text, way, type: arrow.type });
+  }
+}
+
+/** The label of an arrow, where it covers no other one and, if there is such a place, no box. */
+function drawLabel({ context: c, paint }, label, others, boxes) {
+  c.font = "11px system-ui, sans-serif";
+  const wide = c.measureText(label.text).width + 8;
+  const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].map((t) => pointOn(label.way, t));
+  const clear = ([x, y]) => others.every((o) => !o.at || Math.abs(o.at[1] - y) > 17 || Math.abs(o.at[0] - x) > (o.wide + wide) / 2);
+  const beyond = ([x, y]) => boxes.every((b) => y + 8 < b.y || y - 8 > b.y + BOX || x + wide / 2 < b.x || x - wide / 2 > b.x + b.width);
+  const [x, y] = spots.find((spot) => clear(spot) && beyond(spot)) || spots.find(clear) || spots[0];
+  Object.assign(label, { at: [x, y], wide });
+  c.fillStyle = paint.panel;
+  c.fillRect(x - wide / 2, y - 8, wide, 16);
+  c.strokeStyle = c.fillStyle = paint[label.type];
+  c.lineWidth = 1;
+  c.strokeRect(x - wide / 2, y - 8, wide, 16);
+  c.fillText(label.text, x - wide / 2 + 4, y);
 }
 
 /** The snapshot that a read should have had: a line at the reader's start. */
@@ -113,6 +131,17 @@ function drawSnapshot(timeline, shown) {
   c.fillText(`snapshot of ${reader.alias}`, x + 4, timeline.height - 10);
 }
 
+/** Faults are bands behind all lanes. */
+function drawFaults(timeline) {
+  const { context: c, paint, history: all } = timeline;
+  c.fillStyle = paint.fault;
+  for (const t of all.faults.keys()) {
+    const x = Math.max(timeline.x(all.begin[t]), NAMES);
+    const width = Math.max(timeline.x(all.end[t]) - x, 2);
+    if (x + width > NAMES && x < timeline.width) c.fillRect(x, AXIS, width, timeline.height - AXIS);
+  }
+}
+
 /** Wheel, drag, pinch and click on the lanes. */
 function listenTo(timeline) {
   const { canvas } = timeline;
@@ -129,8 +158,8 @@ function listenTo(timeline) {
     }
   }, { passive: false });
   canvas.addEventListener("pointerdown", (e) => {
-    fingers.set(e.pointerId, e);
-    moved = 0;
+    fingers.set(e.pointerId, pick(e));
+    if (fingers.size === 1) moved = 0;
     canvas.setPointerCapture(e.pointerId);
   });
   canvas.addEventListener("pointermove", (e) => {
@@ -138,12 +167,16 @@ function listenTo(timeline) {
     if (!before) return;
     if (fingers.size === 2) {
       const other = [...fingers.values()].find((f) => f.pointerId !== e.pointerId);
-      const [was, is] = [Math.abs(before.clientX - other.clientX), Math.abs(e.clientX - other.clientX)];
+      const apart = (f) => Math.hypot(f.clientX - other.clientX, f.clientY - other.clientY);
+      const [was, is] = [apart(before), apart(e)];
       if (is > 4) timeline.zoom(clamp(was / is, 0.5, 2), timeline.at((e.offsetX + other.offsetX) / 2));
+      // What is between the fingers goes with them; what they did is no click.
+      timeline.pan(-(e.clientX - before.clientX) / 2 / (timeline.width - NAMES));
+      moved += 5;
     } else {
       moved += Math.abs(e.clientX - before.clientX) + Math.abs(e.clientY - before.clientY);
       timeline.pan(-(e.clientX - before.clientX) / (timeline.width - NAMES));
-      const lanes = Math.trunc((before.clientY - e.clientY) / LANE);
+      const lanes = Math.trunc((before.clientY - e.clientY) / timeline.pitch);
       if (lanes) {
         timeline.scrollBy(lanes);
       } else {

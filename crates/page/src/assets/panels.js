@@ -19,13 +19,21 @@ function header() {
         h("button", { type: "button", onclick: switchTheme, id: "theme" }, themeName()))),
     h("p", { class: "meta" }, [facts.path, facts.format, ...counts, duration(of.result), `anomalist ${of.result.anomalist}`]
       .filter(Boolean).map((part) => h("span", {}, part))),
-    of.about ? h("p", { class: "meta about" }, of.about) : null,
+    aboutRun(of.about),
     page.command ? h("p", { class: "meta" }, h("code", {}, page.command), " ", copyButton(() => page.command, "the command")) : null,
     of.result.vacuous ? h("p", { class: "note" }, `But ${of.result.vacuous}.`) : null,
     of.history ? null : h("p", { class: "note" },
       "The history itself is not in this page: only the transactions of the examples are drawn."),
     asked(of.result).map((line) => h("p", { class: "meta" }, line)),
     (of.result.notes || []).map((note) => h("p", { class: "note" }, note)));
+}
+
+/** Where a run comes from: its first lines, and the rest on demand. */
+function aboutRun(text) {
+  const [first, second = "", ...rest] = text.trim().split("\n").map((line) => line.trim());
+  const short = `${first} ${second}`.trim();
+  if (!short) return null;
+  return rest.length ? h("details", { class: "meta about" }, h("summary", {}, short), rest.join("\n")) : h("p", { class: "meta about" }, short);
 }
 
 /** What was asked besides levels: single anomalies, and the levels that transactions declare. */

@@ -20,9 +20,50 @@ function anomalies(of = run()) {
     const needed = levels.some((l) => broken(l) && required.includes(l.level));
     return (needed ? 0 : 1000) + (at < 0 ? 900 : at);
   };
-  of.sorted = found.map((a, i) => ({ ...a, picture: of.pictures[i], rank: rank(a) }));
+  of.sorted = found.map((a, i) => ({ ...a, picture: of.pictures[i], places: ascending(of.instances[i]), rank: rank(a) }));
   of.sorted.sort((a, b) => a.rank - b.rank);
   return of.sorted;
+}
+
+/** Numbers from their differences. */
+function ascending(differences = []) {
+  let last = 0;
+  return differences.map((by) => (last += by));
+}
+
+/** Where an example begins: the first of its transactions that is in the history; undefined if none is. */
+function startOf(shown, history) {
+  const places = shown.witness.transactions.filter((t) => !t.bystander).map(placeOf).filter((t) => t !== undefined);
+  return places.length ? places.reduce((a, b) => (history.begin[b] < history.begin[a] ? b : a)) : undefined;
+}
+
+/** Every instance whose place is known, in the order of time: {t, anomaly, example}; example is -1 where the page has none for it. */
+function instances() {
+  const of = run();
+  if (of.placed || !of.history) return of.placed || [];
+  const { begin } = of.history;
+  of.placed = anomalies().flatMap((a, anomaly) => {
+    const members = examples(a).map((shown) => new Set(shown.witness.transactions.map(placeOf)));
+    const known = new Set();
+    const list = a.places.map((t) => {
+      // An example stands for one instance, even if it shares transactions with others.
+      const example = members.findIndex((all, i) => !known.has(i) && all.has(t));
+      known.add(example);
+      return { t, anomaly, example };
+    });
+    examples(a).forEach((shown, example) => {
+      const t = known.has(example) ? undefined : startOf(shown, of.history);
+      if (t !== undefined) list.push({ t, anomaly, example });
+    });
+    return list;
+  }).sort((a, b) => begin[a.t] - begin[b.t] || a.anomaly - b.anomaly);
+  return of.placed;
+}
+
+/** Which instance is shown; -1 if none is. */
+function shownInstance() {
+  const here = (one) => one.anomaly === state.anomaly && (state.txn === null ? one.example === state.example : one.t === state.txn);
+  return instances().findIndex(here);
 }
 
 /** The kind of anomaly that is shown. */

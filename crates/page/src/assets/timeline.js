@@ -2,10 +2,10 @@
 // looked at: the visible part of a lane is found by bisection, and where transactions are narrower than a
 // pixel, one step per pixel counts them by their places instead.
 
-const LANE = 26;
+const BOX = 20;
 const AXIS = 24;
 const NAMES = 84;
-const MOST_LANES = 18;
+const MOST_LANES = 16;
 
 class Timeline {
   constructor(history) {
@@ -52,7 +52,7 @@ class Timeline {
     const last = Math.max(...txns.map((t) => Math.min(end[t], begin[t] + this.history.last)));
     const room = Math.max((last - first) * 0.25, this.history.axis === "place" ? 2 : (end[txns[0]] - begin[txns[0]]) * 0.6, 4);
     const lane = this.rows.indexOf(this.history.lane[txns[0]]);
-    if (lane >= 0) this.scrollTo(lane);
+    if (lane >= this.pinned.length) this.scrollTo(lane);
     this.show(first - room, last + room);
   }
 
@@ -72,12 +72,40 @@ class Timeline {
     return Math.min(this.rows.length, MOST_LANES);
   }
 
+  /** The height of a lane: where there are few, arrows have room between them. */
+  get pitch() {
+    const count = this.rows.length;
+    return count <= 4 ? 60 : count <= 8 ? 46 : 32;
+  }
+
+  /** Puts the sessions of these transactions on top, where not all sessions fit. */
+  pin(txns) {
+    this.wanted = [...new Set(txns.map((t) => this.history.lane[t]))].slice(0, MOST_LANES / 2);
+    this.arrange();
+  }
+
+  /** The order of lanes: those that are pinned, then all by name. */
+  arrange() {
+    const { history: all, filter } = this;
+    const natural = (a, b) => all.sessions[a].localeCompare(all.sessions[b], "en", { numeric: true });
+    this.byName ||= all.sessions.map((_, i) => i).sort(natural);
+    this.pinned = filter.session === "" && all.sessions.length > MOST_LANES ? this.wanted || [] : [];
+    const others = this.byName.filter((lane) => !this.pinned.includes(lane));
+    this.rows = filter.session === "" ? [...this.pinned, ...others] : [Number(filter.session)];
+    this.scroll = clamp(this.scroll, 0, Math.max(0, this.rows.length - this.visibleLanes()));
+  }
+
+  /** The lanes in sight, from top to bottom: pinned ones stay. */
+  shownLanes() {
+    const fixed = this.pinned.length;
+    return [...this.pinned, ...this.rows.slice(fixed + this.scroll, this.scroll + this.visibleLanes())];
+  }
+
   /** Lanes to show, and which transactions a filter lets through (null: all). */
   applyFilter() {
     const { history: all, filter } = this;
-    const natural = (a, b) => all.sessions[a].localeCompare(all.sessions[b], "en", { numeric: true });
-    this.rows = filter.session === "" ? all.sessions.map((_, i) => i).sort(natural) : [Number(filter.session)];
     this.scroll = 0;
+    this.arrange();
     this.passes = null;
     const key = filter.key === "" ? null : all.keyNumber(filter.key);
     if (filter.key === "" && filter.kind === "") return;
@@ -107,8 +135,10 @@ class Timeline {
     return this.from + ((x - NAMES) / (this.width - NAMES)) * (this.to - this.from);
   }
 
+  /** Where the boxes of a lane begin; above the axis if the lane is out of sight. */
   y(lane) {
-    return AXIS + (this.rows.indexOf(lane) - this.scroll) * LANE;
+    const row = this.shownLanes().indexOf(lane);
+    return row < 0 ? -1 : AXIS + row * this.pitch + (this.pitch - BOX) / 2;
   }
 
   redraw() {
@@ -123,7 +153,7 @@ class Timeline {
   resize() {
     const scale = window.devicePixelRatio || 1;
     this.width = this.canvas.clientWidth;
-    this.height = AXIS + this.visibleLanes() * LANE + 6;
+    this.height = AXIS + this.visibleLanes() * this.pitch + 6;
     this.canvas.style.height = `${this.height}px`;
     const [width, height] = [Math.round(this.width * scale), Math.round(this.height * scale)];
     if (this.canvas.width !== width || this.canvas.height !== height) {
@@ -141,17 +171,20 @@ class Timeline {
     c.clearRect(0, 0, this.width, this.height);
     c.font = "12px system-ui, sans-serif";
     c.textBaseline = "middle";
+    const { pitch } = this;
     this.drawAxis();
-    const rows = this.rows.slice(this.scroll, this.scroll + this.visibleLanes());
-    rows.forEach((lane, i) => {
-      const y = AXIS + i * LANE;
-      c.fillStyle = paint.line;
-      c.fillRect(NAMES, y + LANE - 1, this.width - NAMES, 1);
-      this.drawLane(this.history.lanes[lane], y);
-      c.fillStyle = paint.bg;
-      c.fillRect(0, y, NAMES - 2, LANE);
-      c.fillStyle = paint.dim;
-      c.fillText(cut(this.history.sessions[lane], 11), 6, y + LANE / 2);
+    drawFaults(this);
+    this.shownLanes().forEach((lane, i) => {
+      const y = AXIS + i * pitch;
+      this.drawLane(this.history.lanes[lane], y + (pitch - BOX) / 2);
+      c.fillStyle = paint.panel;
+      c.fillRect(0, y, NAMES - 2, pitch);
+      const isLast = i + 1 === this.pinned.length;
+      c.fillStyle = isLast ? paint.dim : paint.line;
+      c.fillRect(0, y + pitch - 1, this.width, isLast ? 1.5 : 1);
+      c.fillStyle = i < this.pinned.length ? paint.ink : paint.dim;
+      c.font = i < this.pinned.length ? "bold 12px system-ui, sans-serif" : "12px system-ui, sans-serif";
+      c.fillText(cut(this.history.laneName(lane), 11), 6, y + pitch / 2);
     });
     drawWitness(this);
   }
@@ -161,11 +194,16 @@ class Timeline {
     const step = tidy((this.to - this.from) / Math.max(2, (this.width - NAMES) / 110));
     c.fillStyle = paint.dim;
     c.textAlign = "left";
-    for (let at = Math.max(0, Math.ceil(this.from / step) * step); at <= this.to; at += step) {
+    c.fillText(aboutAxis(this.history)[0], 6, AXIS / 2);
+    const base = baseOf(this.history);
+    for (let at = Math.max(0, Math.ceil((this.from + base) / step) * step - base); at <= this.to; at += step) {
       const x = Math.round(this.x(at)) + 0.5;
       if (x < NAMES) continue;
-      c.fillRect(x, AXIS - 5, 1, 5);
-      c.fillText(moment(this.history, at, step), x + 3, AXIS / 2);
+      c.fillStyle = paint.line;
+      c.fillRect(x, AXIS - 6, 1, this.height - AXIS);
+      c.fillStyle = paint.dim;
+      const text = moment(this.history, at, step);
+      if (x + c.measureText(text).width + 3 < this.width) c.fillText(text, x + 3, AXIS / 2);
     }
   }
 
@@ -191,18 +229,15 @@ class Timeline {
       c.globalAlpha = faint ? 0.18 : 1;
       if (all.outcome[t] === 0) {
         c.fillStyle = paint.box;
-        c.fillRect(left, y + 3, width - (width > 3 ? 1 : 0), LANE - 7);
+        c.fillRect(left, y, width - (width > 3 ? 1 : 0), BOX);
       } else {
-        // Not committed: hollow, and low if it aborted.
-        c.strokeStyle = paint.aborted;
+        // Not committed: hollow; with a dashed border if the outcome is not known.
+        c.strokeStyle = c.fillStyle = paint.aborted;
         c.lineWidth = 1;
-        const low = all.outcome[t] === 1 ? 6 : 0;
-        if (width > 3) {
-          c.strokeRect(left + 0.5, y + 3.5 + low, width - 2, LANE - 8 - low);
-        } else {
-          c.fillStyle = paint.aborted;
-          c.fillRect(left, y + 3 + low, width, LANE - 7 - low);
-        }
+        c.setLineDash(all.outcome[t] === 1 ? [] : [3, 2]);
+        if (width > 3) c.strokeRect(left + 0.5, y + 0.5, width - 2, BOX - 1);
+        else c.fillRect(left, y + BOX / 2, width, BOX / 2);
+        c.setLineDash([]);
       }
       if (width > 34) this.drawName(t, left, y, width);
     }
@@ -211,13 +246,13 @@ class Timeline {
 
   drawName(t, x, y, width) {
     const { history: all, context: c, paint } = this;
-    const operations = all.operations(t);
-    const deeds = operations?.map((op) => `${op.type}(${all.keyNames[op.key]},${showValue(op.value, 3)})`).join(" ") || "";
-    const text = `${aliasOf(t) || all.name(t)}  ${deeds}`;
+    const fault = all.faults.get(t);
+    const deeds = () => all.operations(t)?.map((op) => `${op.type}(${all.keyNames[op.key]},${showValue(op.value, 3)})`).join(" ") || "";
+    const text = fault ? [fault.name, fault.detail].filter(Boolean).join(" ") : `${aliasOf(t) || all.name(t)}  ${deeds()}`;
     const letters = Math.floor((width - 8) / 6.6);
     if (letters < 2) return;
-    c.fillStyle = paint.boxink;
-    c.fillText(cut(text, letters), x + 4, y + LANE / 2 - (all.outcome[t] === 1 ? -2 : 1));
+    c.fillStyle = all.outcome[t] === 0 ? paint.boxink : paint.dim;
+    c.fillText(cut(text, letters), x + 4, y + BOX / 2 + 0.5);
   }
 
   /** More transactions than pixels: how many begin in each pixel, darker the more. */
@@ -232,11 +267,11 @@ class Timeline {
       if (next > i) {
         const share = (aborted[next] - aborted[i]) / (next - i);
         c.globalAlpha = clamp(0.35 + 0.65 * ((next - i) / (usual * 2)), 0.35, 1);
-        const height = (LANE - 7) * (1 - share);
+        const height = BOX * (1 - share);
         c.fillStyle = paint.box;
-        c.fillRect(NAMES + p, y + 3, 1, height);
+        c.fillRect(NAMES + p, y, 1, height);
         c.fillStyle = paint.aborted;
-        c.fillRect(NAMES + p, y + 3 + height, 1, LANE - 7 - height);
+        c.fillRect(NAMES + p, y + height, 1, BOX - height);
       }
       i = next;
     }
@@ -245,9 +280,9 @@ class Timeline {
 
   /** The transaction at a point of the canvas; null if there is none. */
   hit(x, y) {
-    const row = Math.floor((y - AXIS) / LANE) + this.scroll;
-    if (y < AXIS || x < NAMES || row >= this.rows.length) return null;
-    const { txns, reach } = this.history.lanes[this.rows[row]];
+    const lane = this.shownLanes()[Math.floor((y - AXIS) / this.pitch)];
+    if (y < AXIS || x < NAMES || lane === undefined) return null;
+    const { txns, reach } = this.history.lanes[lane];
     const at = this.at(x);
     const slack = ((this.to - this.from) / this.width) * 3;
     for (let i = bisect(reach, txns.length, (end) => end >= at - slack); i < txns.length; i++) {
@@ -262,7 +297,7 @@ class Timeline {
 /** The colours of the theme, read once per frame. */
 function paints() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["bg", "line", "dim", "box", "boxink", "aborted", "focus", "bad", "ink", "panel", ...Object.keys(RELATIONS)];
+  const names = ["bg", "line", "dim", "box", "boxink", "aborted", "focus", "bad", "ink", "panel", "fault", ...Object.keys(RELATIONS)];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 

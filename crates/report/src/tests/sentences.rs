@@ -188,7 +188,7 @@ fn lists() {
 
 /// An anomaly made of these edges.
 fn cycle(edges: Vec<Edge>) -> Anomaly {
-    Anomaly { kind: AnomalyKind::G2Item, count: 1, witness: Witness { edges, ..Witness::default() } }
+    Anomaly::new(AnomalyKind::G2Item, 1, Witness { edges, ..Witness::default() })
 }
 
 fn edge(from: u32, to: u32, relation: Relation, evidence: Evidence) -> Edge {
@@ -242,7 +242,7 @@ fn what_nobody_planned_for_is_told_operation_by_operation() {
         operations: (0..4).map(OpId).collect(),
         ..Witness::default()
     };
-    let anomaly = Anomaly { kind: AnomalyKind::WriteSkew, count: 1, witness };
+    let anomaly = Anomaly::new(AnomalyKind::WriteSkew, 1, witness);
     let reported = explain(&h, &anomaly);
     let last = AnomalyKind::WriteSkew.info().definition;
     assert!(reported.contains("1. T1 read x = 0 and wrote x = 1.") && reported.ends_with(last), "{reported}");

@@ -2,7 +2,9 @@
 
 use super::fixture::{Checked, checked, example};
 use crate::layout::width;
-use crate::{Hints, Style, Subject, explain_anomaly, explain_level, json, levels_text, summary_table, text};
+use crate::{
+    Hints, Style, Subject, colors, explain_anomaly, explain_level, json, levels_text, summary_table, text,
+};
 use anomalist_level::{Anomaly, AnomalyKind, By, Level, LevelVerdict, Verdict};
 
 const PLAIN: Style = Style {
@@ -161,13 +163,39 @@ fn by_values_and_by_timestamps() {
     ");
 }
 
+/// The contrast of a colour of the 6×6×6 cube with white and with black, as WCAG 2 defines it.
+fn contrasts(code: &str) -> [f64; 2] {
+    let number: usize = code.rsplit(';').next().unwrap().parse().unwrap();
+    let part = |n: usize| {
+        let share = [0.0, 95.0, 135.0, 175.0, 215.0, 255.0][n % 6] / 255.0_f64;
+        if share <= 0.03928 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+    };
+    let cube = number - 16;
+    let light = 0.2126 * part(cube / 36) + 0.7152 * part(cube / 6) + 0.0722 * part(cube);
+    [1.05 / (light + 0.05), (light + 0.05) / 0.05]
+}
+
+#[test]
+fn colours_can_be_read_on_white_and_on_black() {
+    for code in [colors::GOOD, colors::BAD, colors::OPEN] {
+        for contrast in contrasts(code) {
+            // What is bold may have less.
+            let least = if code.starts_with("1;") { 3.0 } else { 4.1 };
+            assert!(contrast >= least, "{code}: {contrast}");
+        }
+    }
+}
+
 #[test]
 fn colour_only_when_asked_and_never_counted() {
     let c = example(AnomalyKind::ConflictCm);
     let (plain, color) = (text(&c.subject(), &PLAIN), text(&c.subject(), &COLOR));
-    assert!(!plain.contains('\x1b') && color.contains("\x1b[1;31mVIOLATED\x1b[0m"), "{color}");
+    assert!(
+        !plain.contains('\x1b') && color.contains(&format!("\x1b[{}mVIOLATED\x1b[0m", colors::BAD)),
+        "{color}"
+    );
     let mut bare = color;
-    for code in ["0", "1", "32", "33", "1;31"] {
+    for code in ["0", "1", colors::GOOD, colors::OPEN, colors::BAD] {
         bare = bare.replace(&format!("\x1b[{code}m"), "");
     }
     assert_eq!(bare, plain);

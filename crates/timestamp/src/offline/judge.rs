@@ -118,7 +118,8 @@ fn anomaly(history: &History, kind: AnomalyKind, axiom: Axiom, found: &Findings)
         .filter(|v| v.axiom == axiom)
         .min_by_key(|v| size(Some(v.txn)) + size(v.other) + size(v.source));
     let witness = example.map(|v| witness(history, v)).unwrap_or_default();
-    Anomaly { kind, count: found.count(axiom), witness }
+    let places = found.listed.iter().filter(|v| v.axiom == axiom).map(|v| v.txn).collect();
+    Anomaly::new(kind, found.count(axiom), witness).seen_in(places)
 }
 
 /// The operations first: the read, then the write that it should have returned or that conflicts. What was

@@ -145,7 +145,7 @@ fn anomaly(history: &History, kind: AnomalyKind, steps: &[Step]) -> Anomaly {
     let operations = steps.iter().flat_map(|s| [s.first, s.second]).flatten().collect();
     let witness =
         Witness { transactions, operations, edges: steps.iter().map(edge).collect(), ..Witness::default() };
-    Anomaly { kind, count: 1, witness }
+    Anomaly::new(kind, 1, witness)
 }
 
 /// All reads of a key, elements that differ from the longest read marked.

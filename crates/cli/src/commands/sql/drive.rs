@@ -7,12 +7,15 @@ use super::subject::Opened;
 use crate::cli::Global;
 use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
+use crate::runs::Fresh;
 use crate::{interrupt, supervised, terminal};
 use anomalist_databases::{Isolation, Kind};
+use anomalist_format::PathName;
 use anomalist_level::Verdict;
 use anomalist_sql::campaign::{Settings, Subject, Summary};
 use anomalist_sql::generate::Knobs;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long the script of one anomaly may take to shrink.
@@ -54,10 +57,19 @@ pub fn run(flags: &DriveFlags, global: &Global) -> Result<Exit, Failure> {
         return Err(Failure::input(error));
     }
     let shown = Shown { opened: &opened, flags, summaries: &summaries };
-    write_files(&shown)?;
+    let page = page::html(&shown);
+    write_files(&shown, &page)?;
+    let folder = keep(&shown, &page)?;
     match flags.json {
-        true => terminal::print(&format!("{:#}", shown.document()))?,
-        false => terminal::print(&shown.text(terminal::style(global).width))?,
+        true => {
+            let mut document = shown.document();
+            document["folder"] = json!(folder.display().to_string());
+            terminal::print(&format!("{document:#}"))?;
+        }
+        false => {
+            let text = shown.text(terminal::style(global).width);
+            terminal::print(&format!("{text}\nkept: {}\n", folder.shown()))?;
+        }
     }
     Ok(exit(&summaries, flags))
 }
@@ -119,17 +131,40 @@ fn shrink(subject: &Subject<'_>, isolation: &Isolation, summary: &mut Summary) {
 }
 
 /// The scripts and the page, where they are wanted.
-fn write_files(shown: &Shown<'_>) -> Result<(), Failure> {
+fn write_files(shown: &Shown<'_>, page: &str) -> Result<(), Failure> {
     if let Some(folder) = &shown.flags.scripts {
-        std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
-        for (name, text) in shown.scripts() {
-            write_file(&folder.join(name), text.as_bytes())?;
-        }
+        write_scripts(shown, folder)?;
     }
     match &shown.flags.report {
-        Some(path) => write_file(path, page::html(shown).as_bytes()),
+        Some(path) => write_file(path, page.as_bytes()),
         None => Ok(()),
     }
+}
+
+fn write_scripts(shown: &Shown<'_>, folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| Failure::io(folder, e))?;
+    for (name, text) in shown.scripts() {
+        write_file(&folder.join(name), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Keeps the run in a folder of its own: the result, the report as text and as a page, and the scripts.
+fn keep(shown: &Shown<'_>, page: &str) -> Result<PathBuf, Failure> {
+    const WIDTH: usize = 100;
+    // A server may call itself anything.
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let product: String = shown.opened.product.name.chars().take(40).map(plain).collect();
+    let name = format!("sql-{product}");
+    let Fresh { path, started } = Fresh::create(&shown.flags.runs, &name)?;
+    let mut document = shown.document();
+    document["command"] = json!("sql");
+    document["started"] = json!(started);
+    write_file(&path.join("report.txt"), shown.text(WIDTH).as_bytes())?;
+    write_file(&path.join("report.html"), page.as_bytes())?;
+    write_scripts(shown, &path.join("scripts"))?;
+    write_file(&path.join("result.json"), format!("{document:#}\n").as_bytes())?;
+    Ok(path)
 }
 
 /// How far it is, for a supervisor.

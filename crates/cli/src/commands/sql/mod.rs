@@ -132,6 +132,9 @@ pub struct DriveFlags {
     /// Folder for the scripts of what was found
     #[arg(long, value_name = "DIR")]
     scripts: Option<PathBuf>,
+    /// Folder in which the run is kept: result, report and scripts
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    runs: PathBuf,
     /// Write a report with scripts and graphs
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,

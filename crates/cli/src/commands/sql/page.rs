@@ -59,12 +59,11 @@ fn is_forbidden(s: &Summary, class: &Class) -> bool {
 fn index(out: &mut String, summaries: &[&Summary]) {
     *out += "<nav aria-label=\"Contents\">";
     for (number, s) in summaries.iter().enumerate() {
-        let class = if s.verdict == Verdict::Violated { "bad" } else { "ok" };
         _ = write!(
             out,
-            "<div><a href=\"#level-{number}\">{}</a>: <b class=\"{class}\">{}</b>",
+            "<div><a href=\"#level-{number}\">{}</a>: {}",
             escape(s.isolation.name()),
-            verdict(&s.verdict)
+            marked(&s.verdict)
         );
         *out += "<ul>";
         let all = ranked(s);
@@ -85,6 +84,16 @@ fn index(out: &mut String, summaries: &[&Summary]) {
     *out += "</nav>";
 }
 
+/// A verdict with its sign, so that colour is not needed.
+fn marked(answer: &Verdict) -> String {
+    let (class, sign) = match answer {
+        Verdict::Holds => ("ok", "✓"),
+        Verdict::Violated => ("bad", "✗"),
+        Verdict::Unknown(_) => ("open", "?"),
+    };
+    format!("<b class=\"{class}\">{sign} {}</b>", verdict(answer))
+}
+
 fn times(class: &Class) -> String {
     if class.count == 1 { "once".to_owned() } else { format!("{} times", class.count) }
 }
@@ -101,15 +110,15 @@ fn generation(shown: &Shown<'_>) -> String {
 }
 
 fn level(out: &mut String, s: &Summary, number: usize) {
-    let class = if s.verdict == Verdict::Violated { "bad" } else { "ok" };
     _ = write!(
         out,
-        "<h2 id=\"level-{number}\">{}</h2><p>Judged as {} (Adya): <b class=\"{class}\">{}</b>. Documented: {}. {} rounds, {} transactions committed, {} aborted.</p>",
+        "<h2 id=\"level-{number}\">{}</h2><p>Judged as {} (Adya): {}. Documented: {}. {} {}, {} transactions committed, {} aborted.</p>",
         escape(s.isolation.name()),
         s.promise.adya.name(),
-        verdict(&s.verdict),
+        marked(&s.verdict),
         escape(s.promise.documented.text()),
         s.rounds,
+        if s.rounds == 1 { "round" } else { "rounds" },
         s.committed,
         s.aborted
     );

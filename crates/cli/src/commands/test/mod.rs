@@ -314,7 +314,6 @@ fn page(done: &[Done], flags: &Flags, global: &Global) -> String {
         let mut run = Run::of(&d.subject(&flags.level));
         run.name.clone_from(&d.head);
         run.about = format!("{}Seed {}.", heading(d), flags.seed);
-        run.nanoseconds = true;
         run.unseen = pages::unseen(d.judged.history.transactions(), global);
         run
     });

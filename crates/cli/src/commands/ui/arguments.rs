@@ -226,13 +226,15 @@ impl Allowed {
     fn complete(&self, line: &mut Line, form: &Form, target: &Target<'_>) -> Result<(), Refusal> {
         let missing = |field: &str, why: &str| Err(Refusal::of(field, why));
         match form.command {
-            "test" => {
+            "test" | "sql" => {
                 if target.folder != Path::new("runs") {
                     line.push(["--runs".into(), target.folder.as_os_str().to_owned()]);
                 }
                 line.hidden = vec!["--json".into()];
+                if form.command == "sql" {
+                    line.hidden.extend(["--report".into(), target.report.into()]);
+                }
             }
-            "sql" => line.hidden = vec!["--json".into(), "--report".into(), target.report.into()],
             "explore" if line.last.is_empty() && self.commands.is_empty() => {
                 return missing("command", "no command was allowed: start anomalist ui with --allow-command");
             }
@@ -320,7 +322,7 @@ mod tests {
             "anomalist watch kept/h.jsonl --listen 9000"
         );
         let hidden = asked("sql", json!({"duration": "2s"})).unwrap();
-        assert_eq!(hidden.shown, "anomalist sql --duration 2s");
+        assert_eq!(hidden.shown, "anomalist sql --duration 2s --runs kept");
         assert!(
             hidden.arguments.contains(&"--json".into()) && hidden.arguments.contains(&"/tmp/r.html".into())
         );
@@ -357,6 +359,9 @@ mod tests {
         }
         assert!(asked("weakdb", json!({})).is_err());
         // What is not in the form is not looked at.
-        assert_eq!(shown("sql", json!({"report": "/etc/passwd", "scripts": "/"})), "anomalist sql");
+        assert_eq!(
+            shown("sql", json!({"report": "/etc/passwd", "scripts": "/"})),
+            "anomalist sql --runs kept"
+        );
     }
 }

@@ -12,7 +12,7 @@ use super::report::Voice;
 use crate::cli::Global;
 use crate::terminal::{self, wrap};
 use anomalist_online::{Event, Finding};
-use anomalist_report::{printable, thousands};
+use anomalist_report::{colors, printable, thousands};
 use anomalist_timestamp::Axiom;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -123,7 +123,7 @@ fn status(voice: &Voice, now: &Snapshot, rate: f64, screen: Screen) -> String {
         format!("{} errors", thousands(errors(now))),
     ];
     let line = packed(&facts, screen.width.saturating_sub(1)).swap_remove(0);
-    let colour = if standing > 0 { "31" } else { "32" };
+    let colour = if standing > 0 { colors::BAD } else { colors::GOOD };
     match screen.color {
         true => line.replacen(&first, &format!("\x1b[{colour}m{first}\x1b[0m"), 1),
         false => line,
@@ -225,9 +225,9 @@ impl View {
             false => text.to_owned(),
         };
         let verdict = match standing {
-            0 => paint("32", "no violation so far"),
-            1 => paint("1;31", "1 VIOLATION"),
-            n => paint("1;31", &format!("{} VIOLATIONS", thousands(n))),
+            0 => paint(colors::GOOD, "no violation so far"),
+            1 => paint(colors::BAD, "1 VIOLATION"),
+            n => paint(colors::BAD, &format!("{} VIOLATIONS", thousands(n))),
         };
         let mut lines = vec![format!("{}: {verdict}", voice.level.name())];
         let facts = [
