@@ -62,6 +62,15 @@ struct Alternative<'h> {
     last: usize,
 }
 
+/// The transactions that change the answer in a state.
+#[derive(Default)]
+struct Effects {
+    /// After it was read.
+    after: BTreeSet<usize>,
+    /// Before it was read.
+    before: BTreeSet<usize>,
+}
+
 /// A statement that asks about whole tables, ready to be decided.
 pub(super) struct Case<'h> {
     reader: (usize, usize),
@@ -163,21 +172,21 @@ impl<'h> Case<'h> {
         wanted: &dyn Fn(usize) -> bool,
     ) -> Result<Vec<PredicateLink>, Unseen> {
         let (after, before) = self.may_depend();
-        let mut found: Vec<(BTreeSet<usize>, BTreeSet<usize>)> = Vec::new();
+        let mut found: Vec<Effects> = Vec::new();
         for number in 0..states(&self.choices) {
             let state = self.state(number);
             if self.answer(run, scratch, &state)? != self.recorded {
                 continue;
             }
-            let mut effects = (BTreeSet::new(), BTreeSet::new());
+            let mut effects = Effects::default();
             for &writer in after.iter().filter(|w| wanted(**w)) {
                 if self.changes(run, scratch, self.with(&state, writer))? {
-                    effects.0.insert(writer);
+                    effects.after.insert(writer);
                 }
             }
             for &writer in before.iter().filter(|w| wanted(**w)) {
                 if self.changes(run, scratch, self.without(&state, writer))? {
-                    effects.1.insert(writer);
+                    effects.before.insert(writer);
                 }
             }
             found.push(effects);
@@ -189,30 +198,14 @@ impl<'h> Case<'h> {
     }
 
     /// What holds in every possible state.
-    fn concluded(&self, found: &[(BTreeSet<usize>, BTreeSet<usize>)]) -> Vec<PredicateLink> {
-        let in_all = |writer: usize,
-                      of: &dyn Fn(&(BTreeSet<usize>, BTreeSet<usize>)) -> BTreeSet<usize>,
-                      later: bool| {
-            found.iter().all(|effects| {
-                let writers = of(effects);
-                let leads = |&other: &usize| {
-                    if later { self.is_before(other, writer) } else { self.is_before(writer, other) }
-                };
-                writers.contains(&writer) || writers.iter().any(leads)
-            })
-        };
-        let mut links = Vec::new();
-        for &writer in found.iter().flat_map(|f| &f.0).collect::<BTreeSet<_>>() {
-            if in_all(writer, &|effects| effects.0.clone(), true) {
-                links.extend(self.link(writer, Direction::Anti));
-            }
-        }
-        for &writer in found.iter().flat_map(|f| &f.1).collect::<BTreeSet<_>>() {
-            if in_all(writer, &|effects| effects.1.clone(), false) {
-                links.extend(self.link(writer, Direction::Read));
-            }
-        }
-        links
+    fn concluded(&self, found: &[Effects]) -> Vec<PredicateLink> {
+        let after: Vec<&BTreeSet<usize>> = found.iter().map(|f| &f.after).collect();
+        let before: Vec<&BTreeSet<usize>> = found.iter().map(|f| &f.before).collect();
+        let later = in_every(&after, |writer, other| self.is_before(other, writer));
+        let earlier = in_every(&before, |writer, other| self.is_before(writer, other));
+        let anti = later.into_iter().filter_map(|writer| self.link(writer, Direction::Anti));
+        let read = earlier.into_iter().filter_map(|writer| self.link(writer, Direction::Read));
+        anti.chain(read).collect()
     }
 
     /// Whether one transaction wrote a row before another one did.
@@ -332,6 +325,15 @@ impl<'h> Case<'h> {
         }
         Ok(answer)
     }
+}
+
+/// The writers of some state that are in every one, or that `ww` connects with one that is.
+fn in_every(states: &[&BTreeSet<usize>], connected: impl Fn(usize, usize) -> bool) -> BTreeSet<usize> {
+    let all: BTreeSet<usize> = states.iter().flat_map(|s| s.iter().copied()).collect();
+    let holds = |writer: usize, state: &BTreeSet<usize>| {
+        state.contains(&writer) || state.iter().any(|&other| connected(writer, other))
+    };
+    all.into_iter().filter(|&writer| states.iter().all(|state| holds(writer, state))).collect()
 }
 
 /// How many states there are.
