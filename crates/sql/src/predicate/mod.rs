@@ -91,11 +91,14 @@ pub struct Decider<'a> {
     pub definitions: Vec<&'a str>,
 }
 
+/// A question about whole tables: by which step, what, and the statement.
+type StateAsked = ((usize, usize), StateQuestion, Statement);
+
 /// The questions of a run.
 #[derive(Default)]
 struct Questions {
     rows: Vec<RowQuestion>,
-    states: Vec<((usize, usize), StateQuestion, Statement)>,
+    states: Vec<StateAsked>,
 }
 
 impl Decider<'_> {
@@ -190,14 +193,10 @@ fn answered(
     });
     decided.statements += questions.rows.len();
     decided.links.extend(rows::links(run, histories, &questions.rows, &matches));
-    let mut cases = Vec::new();
-    for (reader, question, statement) in questions.states {
-        match Case::new(run, histories, reader, (question, statement), &matches) {
-            Ok(case) => cases.push((reader.0, case)),
-            Err(why) => decided.unseen(why, 1),
-        }
-    }
-    by_states(run, &cases, scratch, decided);
+    let case = |(reader, question, statement): &StateAsked| {
+        Case::new(run, histories, *reader, (question.clone(), statement.clone()), &matches)
+    };
+    by_states(run, &questions.states, &case, scratch, decided);
 }
 
 /// What the server says to every condition.
@@ -243,7 +242,8 @@ fn agrees(
     if !matches!(step.effect, Effect::Read | Effect::LockingRead) {
         return true;
     }
-    let returned = |list: &str, row: &str| step.rows.iter().any(|v| *v.row == *row && *v.list == *list);
+    let returned =
+        |list: &str, row: &str| step.rows.binary_search_by(|v| (&*v.row, &*v.list).cmp(&(row, list))).is_ok();
     table.rows.iter().filter(|h| h.versions.len() > 1).all(|history| {
         history.versions.iter().all(|made| match made.state {
             State::Values(list, _) if returned(list, history.row) => {
@@ -254,13 +254,36 @@ fn agrees(
     })
 }
 
-/// Decides the questions about whole tables, as far as they could be part of a cycle.
-fn by_states(run: &Run, cases: &[(usize, Case<'_>)], scratch: &mut Scratch, decided: &mut Decided) {
-    if cases.is_empty() {
+/// Decides the questions about whole tables, as far as they could be part of a cycle. A case has all rows of
+/// its tables, so it is made twice rather than kept.
+fn by_states<'h>(
+    run: &Run,
+    asked: &[StateAsked],
+    case: &dyn Fn(&StateAsked) -> Result<Case<'h>, Unseen>,
+    scratch: &mut Scratch,
+    decided: &mut Decided,
+) {
+    let near = |a: usize, b: usize| {
+        let ((from, to), (f, t)) = (run.transactions[a].interval, run.transactions[b].interval);
+        run.transactions.len() <= SMALL || (from <= t && f <= to)
+    };
+    let mut possible: Vec<(&StateAsked, BTreeSet<usize>, BTreeSet<usize>)> = Vec::new();
+    for one in asked {
+        match case(one) {
+            Ok(case) => {
+                let (mut after, mut before) = case.may_depend();
+                after.retain(|&writer| near(one.0.0, writer));
+                before.retain(|&writer| near(one.0.0, writer));
+                possible.push((one, after, before));
+            }
+            Err(why) => decided.unseen(why, 1),
+        }
+    }
+    if possible.is_empty() {
         return;
     }
     let Ok(items) = dependencies_of(run) else {
-        decided.unseen(Unseen::States, cases.len());
+        decided.unseen(Unseen::States, possible.len());
         return;
     };
     let mut edges: Vec<(u32, u32)> = items.iter().map(|l| (l.from as u32, l.to as u32)).collect();
@@ -270,31 +293,22 @@ fn by_states(run: &Run, cases: &[(usize, Case<'_>)], scratch: &mut Scratch, deci
             Direction::Read => (link.writer.0 as u32, link.reader.0 as u32),
         });
     }
-    let near = |a: usize, b: usize| {
-        let ((from, to), (f, t)) = (run.transactions[a].interval, run.transactions[b].interval);
-        run.transactions.len() <= SMALL || (from <= t && f <= to)
-    };
-    let mut possible: Vec<(BTreeSet<usize>, BTreeSet<usize>)> =
-        cases.iter().map(|(_, case)| case.may_depend()).collect();
-    for ((reader, _), (after, before)) in cases.iter().zip(&mut possible) {
-        after.retain(|&writer| near(*reader, writer));
-        before.retain(|&writer| near(*reader, writer));
-    }
-    for ((reader, _), (after, before)) in cases.iter().zip(&possible) {
-        edges.extend(after.iter().map(|&writer| (*reader as u32, writer as u32)));
-        edges.extend(before.iter().map(|&writer| (writer as u32, *reader as u32)));
+    for (one, after, before) in &possible {
+        let reader = one.0.0 as u32;
+        edges.extend(after.iter().map(|&writer| (reader, writer as u32)));
+        edges.extend(before.iter().map(|&writer| (writer as u32, reader)));
     }
     let graph = Csr::from_edges(run.transactions.len(), || edges.iter().copied());
     let cycles = components(&graph);
-    for ((reader, case), (after, before)) in cases.iter().zip(&possible) {
-        let wanted =
-            |writer: usize| near(*reader, writer) && cycles.share_cycle(*reader as u32, writer as u32);
-        if !after.iter().chain(before).any(|&writer| wanted(writer)) {
+    for (one, after, before) in possible {
+        let reader = one.0.0;
+        let wanted = |writer: usize| near(reader, writer) && cycles.share_cycle(reader as u32, writer as u32);
+        if !after.iter().chain(&before).any(|&writer| wanted(writer)) {
             decided.statements += 1;
             continue;
         }
         let result = match scratch.asked < EFFORT {
-            true => case.decide(run, scratch, &wanted),
+            true => case(one).and_then(|case| case.decide(run, scratch, &wanted)),
             false => Err(Unseen::States),
         };
         match result {

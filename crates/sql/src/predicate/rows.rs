@@ -18,7 +18,7 @@ use super::question::RowCondition;
 use super::versions::{Histories, History, Made, State};
 use super::{Direction, PredicateLink};
 use crate::instrument::Effect;
-use crate::record::{Executed, Run, Step};
+use crate::record::{Executed, Run, Step, Version};
 
 /// A statement that asks a condition of each row of a table: place of its transaction, and of the step.
 pub struct RowQuestion {
@@ -48,7 +48,8 @@ pub fn links(
         };
         let sent = |(txn, step): (usize, usize)| run.transactions[txn].steps[step].interval.0;
         let existed = |made: &Made<'_>| made.writer.is_none_or(|writer| sent(writer) <= step.interval.1);
-        for history in &table.rows {
+        // A row that no transaction wrote has no writer to depend on.
+        for history in table.rows.iter().filter(|h| h.versions.len() > 1) {
             if !is_reported(txn, step, history) && !has_written(txn, reader.1, history) {
                 left_out(*reader, history, matches, existed, &mut found);
             }
@@ -59,12 +60,9 @@ pub fn links(
 
 /// Whether a statement returned a row, or wrote it.
 pub(super) fn is_reported(txn: &Executed, step: &Step, history: &History<'_>) -> bool {
-    let named = |versions: &[crate::record::Version]| {
-        versions.binary_search_by(|v| (*v.row).cmp(history.row)).is_ok()
-    };
     let writes = !matches!(step.effect, Effect::Read | Effect::LockingRead);
-    named(&step.rows)
-        || named(&step.deleted)
+    is_named(&step.rows, history.row)
+        || is_named(&step.deleted, history.row)
         || (writes && history.written_by(txn.id, |number| number == step.number).is_some())
 }
 
@@ -75,14 +73,21 @@ pub(super) fn has_written(txn: &Executed, at: usize, history: &History<'_>) -> b
         || history.written_by(txn.id, |written| written < number).is_some()
 }
 
+/// Whether one of these versions, which are sorted, is of this row.
+fn is_named(versions: &[Version], row: &str) -> bool {
+    versions.binary_search_by(|v| (*v.row).cmp(row)).is_ok()
+}
+
 /// Whether a statement wrote a row, as far as its result says.
 fn touched(step: &Step, row: &str) -> bool {
-    let writes = !matches!(step.effect, Effect::Read | Effect::LockingRead | Effect::None);
-    let named = step.rows.iter().chain(&step.deleted).any(|v| &*v.row == row);
+    if matches!(step.effect, Effect::Read | Effect::LockingRead | Effect::None) {
+        return false;
+    }
+    let named = is_named(&step.rows, row) || is_named(&step.deleted, row);
     // An UPDATE that was taken back, changed rows and returned nothing may have written any row. The lists
     // show what the others wrote.
     let silent = step.undone && step.rows.is_empty() && step.deleted.is_empty() && step.affected > 0;
-    writes && (named || silent || step.inserted.iter().any(|r| &**r == row))
+    named || silent || step.inserted.iter().any(|r| &**r == row)
 }
 
 fn left_out(

@@ -31,6 +31,9 @@ use std::collections::BTreeMap;
 const TOGETHER: usize = 40;
 const ROWS: usize = 200;
 
+/// Loading so many rows takes about as long as a statement.
+const ROWS_PER_STATEMENT: usize = 25;
+
 /// A condition that fails on some version is asked of each by itself, if there are not more than this.
 const ONE_BY_ONE: usize = 300;
 
@@ -295,6 +298,8 @@ impl Scratch {
                 format!("INSERT INTO {name} ({columns}, {ROW_ID}, {W_LIST}) VALUES {}", rows.join(", "))
             }));
         }
+        // A large state costs as much as many statements.
+        self.asked += tables.iter().map(|table| table.rows.len()).sum::<usize>() / ROWS_PER_STATEMENT;
         self.run(&text.join("; ")).map(|_| ())
     }
 

@@ -12,12 +12,14 @@
 //!   differently with the versions before them: W → reader by `wr`.
 //!
 //! A dependency is concluded if it holds in every possible state, or `ww` leads to it (or from it) in those
-//! in which it does not. Where there are too many states, versions are left out that had been overwritten,
-//! and that committed, before the reader's transaction began. If the server did return such old ones, the
-//! first kind of dependency is right all the same, because the versions of W are later still; the second
-//! kind is not concluded then. The first follows Adya's definition of overwriting a predicate read (1999, 4.2.3)
-//! with all rows that W wrote taken together: a change that W itself makes up for elsewhere is none. What a
-//! client cannot see changes no answer: a further row under a MAX that stays the same is no dependency.
+//! in which it does not. Where there are too many states, versions are left out that had been overwritten
+//! by a committed transaction before the reader's began. If the server did return such old ones, the first
+//! kind of dependency is right all the same, because the versions of W are later still; the second kind is
+//! not concluded then.
+//!
+//! This is Adya's definition of overwriting a predicate read (1999, 4.2.3) with all rows that W wrote taken
+//! together: a change that W itself makes up for elsewhere is none. What a client cannot see changes no
+//! answer: a further row under a MAX that stays the same is no dependency.
 //!
 //! Versions with the same values are one alternative, as no answer tells them apart. What the statement
 //! answers must not depend on how rows are stored, so that every answer is asked for twice, the second time
