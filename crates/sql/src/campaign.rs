@@ -6,6 +6,7 @@ use crate::generate::{Generator, Knobs};
 use crate::judge::{Found, Judged, Name, judge};
 use crate::namespace::Namespace;
 use crate::overlap::overlapping;
+use crate::predicate::{Decided, Decider, Unseen};
 use crate::record::{Executed, Failed, Outcome, Run, Step};
 use crate::replay::{Replayed, replay};
 use crate::reproduce;
@@ -107,6 +108,10 @@ pub struct Summary {
     /// Committed transactions that were open together with another session's (see
     /// [`overlap`](crate::overlap)).
     pub overlapping: usize,
+    /// Statements whose conditions the server decided on the recorded versions.
+    pub decided: usize,
+    /// Statements of which dependencies through predicates may be missing, by reason.
+    pub unseen: BTreeMap<Unseen, usize>,
     /// Why it ended before its time. What was seen until then counts.
     pub ended: Option<Error>,
     /// How long it took, without judging.
@@ -134,6 +139,8 @@ impl Summary {
             failed_statements: 0,
             failures: BTreeMap::new(),
             overlapping: 0,
+            decided: 0,
+            unseen: BTreeMap::new(),
             ended: None,
             driving: Duration::ZERO,
             verdict: Verdict::Holds,
@@ -143,8 +150,17 @@ impl Summary {
         }
     }
 
-    fn add(&mut self, flavour: Flavour, round: &Round, budget: &Budget<'_>) -> Result<(), Error> {
+    fn add(
+        &mut self,
+        flavour: Flavour,
+        (round, decided): (&Round, &Decided),
+        budget: &Budget<'_>,
+    ) -> Result<(), Error> {
         let run = &round.run;
+        self.decided += decided.statements;
+        for (why, count) in &decided.unseen {
+            *self.unseen.entry(*why).or_default() += count;
+        }
         self.rounds += 1;
         self.committed += run.count(Outcome::Committed);
         self.aborted += run.count(Outcome::Aborted);
@@ -163,7 +179,7 @@ impl Summary {
             }
         }
         let levels: Vec<Level> = self.required.iter().map(|r| r.0).collect();
-        let judged = judge(flavour, run, &self.promise, &levels, budget).map_err(undecided)?;
+        let judged = judge(flavour, (run, decided), &self.promise, &levels, budget).map_err(undecided)?;
         worsen(&mut self.verdict, judged.verdict);
         for ((_, so_far), verdict) in self.required.iter_mut().zip(judged.required) {
             worsen(so_far, verdict);
@@ -329,7 +345,10 @@ impl Subject<'_> {
             };
             misses = 0;
             summary.driving += began.elapsed();
-            summary.add(self.flavour, &round, &Budget::unlimited())?;
+            let definitions = round.schema.create(self.flavour);
+            let definitions = definitions.iter().map(String::as_str);
+            let decided = self.decider(&[], definitions.collect()).decide(&round.run);
+            summary.add(self.flavour, (&round, &decided), &Budget::unlimited())?;
             progress(&summary);
             if over() {
                 break;
@@ -388,8 +407,15 @@ impl Subject<'_> {
     ) -> Result<(Replayed, Promise, Judged), Error> {
         let replayed = replay(self.database, isolation, &self.namespace, script, self.stop)?;
         let promise = promise(&self.product, replayed.level().name());
-        let judged = judge(self.flavour, &replayed.run, &promise, &[], &Budget::unlimited());
+        let decided = self.decider(&script.prelude, script.statements().collect()).decide(&replayed.run);
+        let run = (&replayed.run, &decided);
+        let judged = judge(self.flavour, run, &promise, &[], &Budget::unlimited());
         Ok((replayed, promise, judged.map_err(undecided)?))
+    }
+
+    /// Decides conditions on the server under test.
+    fn decider<'d>(&'d self, settings: &'d [String], definitions: Vec<&'d str>) -> Decider<'d> {
+        Decider { database: self.database, namespace: &self.namespace, settings, definitions }
     }
 
     /// The anomalies that a replay of a script shows.

@@ -124,7 +124,7 @@ mod tests {
                 interval,
             }
         };
-        Run { transactions: transactions.iter().enumerate().map(executed).collect() }
+        Run::of(transactions.iter().enumerate().map(executed).collect())
     }
 
     fn link(from: usize, to: usize, relation: Relation) -> Link {

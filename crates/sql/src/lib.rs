@@ -14,10 +14,10 @@
 //! 2. `run.rs` drives sessions, `session.rs` records what each statement
 //!    returned, savepoints and failures included.
 //! 3. `judge` asks the engine for the verdict and names pairs of transactions by their
-//!    dependencies, which `crates/check/src/adya/listing.rs` lists one by one. `predicate.rs`
-//!    adds what follows from rows that a query did not return, by evaluating its condition on all recorded
-//!    versions (`evaluate.rs`), as edges of an `Analyser`; `crates/sql/tests/predicate.rs` is
-//!    the oracle. `cause.rs` explains why the database allowed it.
+//!    dependencies, which `crates/check/src/adya/listing.rs` lists one by one. `predicate`
+//!    adds what follows from rows that a statement did not return: the server under test decides its
+//!    condition on all recorded versions. They are edges of an `Analyser`;
+//!    `crates/sql/tests/predicate.rs` is the oracle. `cause.rs` explains why the database allowed it.
 //! 4. `reproduce.rs` cuts an instance out of a run, `replay` forces its
 //!    interleaving (the server is asked who waits; `script_plan.rs` knows where transactions begin
 //!    and end, and their levels), `shrink.rs` makes it smaller as long as the anomaly comes
@@ -25,8 +25,8 @@
 //!    `scenarios.rs` is Hermitage's list.
 
 pub mod campaign;
+mod cascade;
 pub mod cause;
-pub mod evaluate;
 pub mod flavour;
 pub mod generate;
 pub mod instrument;

@@ -19,6 +19,20 @@ impl Namespace {
         Namespace { flavour, name: name.to_owned() }
     }
 
+    /// Another place whose name is made from this one's.
+    pub(crate) fn beside(&self, suffix: &str) -> Namespace {
+        Namespace { flavour: self.flavour, name: format!("{}_{suffix}", self.name) }
+    }
+
+    /// Statements that a session enters it with, so that types and functions of another place are found
+    /// where this one has none of that name.
+    pub(crate) fn enter_before(&self, other: &Namespace) -> Vec<String> {
+        match self.flavour {
+            Flavour::PostgreSql => vec![format!("SET search_path TO {}, {}", self.name, other.name)],
+            _ => self.enter(),
+        }
+    }
+
     /// Whose SQL it is made with.
     pub fn flavour(&self) -> Flavour {
         self.flavour

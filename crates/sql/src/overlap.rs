@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn only_what_was_open_together_with_a_writer_counts() {
-        let count = |transactions: Vec<Executed>| overlapping(&Run { transactions });
+        let count = |transactions: Vec<Executed>| overlapping(&Run::of(transactions));
         let (r, w) = (Effect::Read, Effect::Update);
         assert_eq!(count(vec![txn(0, w, &[(1, 2), (3, 6)]), txn(1, r, &[(3, 4), (4, 5)])]), 2);
         // One session, readers alone, and a second transaction that had to wait for the end of the first.

@@ -118,6 +118,10 @@ impl Step {
                 self.affected += self.deleted.len() as u64;
             }
         }
+        if let Some((table, columns)) = &capture.values {
+            self.table = Some(table.clone());
+            self.columns.clone_from(columns);
+        }
         for mut row in reply.rows {
             let added = row.split_off(row.len().saturating_sub(capture.added()));
             self.visible.push(row);
@@ -138,13 +142,7 @@ impl Step {
                     }
                 }
             }
-            if let (Some((table, columns)), [version]) = (&capture.values, &versions[..])
-                && !is_delete
-            {
-                if self.table.is_none() {
-                    self.table = Some(table.clone());
-                    self.columns.clone_from(columns);
-                }
+            if let (Some(_), [version]) = (&capture.values, &versions[..]) {
                 self.whole.push(WholeRow { version: version.clone(), values: rest.collect() });
             }
             if is_delete { &mut self.deleted } else { &mut self.rows }.extend(versions);
@@ -221,6 +219,8 @@ pub struct Executed {
 pub struct Run {
     /// The transactions; those of one session are in session order.
     pub transactions: Vec<Executed>,
+    /// The tables as they were before the first of them: a query of each, outside of any transaction.
+    pub start: Vec<Step>,
 }
 
 impl Step {
@@ -232,6 +232,11 @@ impl Step {
 }
 
 impl Run {
+    /// These transactions; the tables at the start were not read.
+    pub fn of(transactions: Vec<Executed>) -> Run {
+        Run { transactions, start: Vec::new() }
+    }
+
     /// How many ended like this.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.transactions.iter().filter(|t| t.outcome == outcome).count()

@@ -1,14 +1,16 @@
 //! Rounds: a fresh schema, concurrent sessions with generated transactions, everything recorded.
 
 use crate::Flavour;
+use crate::cascade;
 use crate::generate::{End, Generator, Transaction};
 use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
-use crate::record::{Executed, Run};
+use crate::record::{Executed, Run, Step};
 use crate::schema::Schema;
 use crate::script::Line;
 use crate::session::{Patience, Session};
 use anomalist_databases::{Connection, Database, Error, Isolation, Kind};
+use anomalist_sqltext::ast::Statement;
 use anomalist_sqltext::parse;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -122,6 +124,30 @@ fn create_one(
     control.run(&made.statement).map(|_| ())
 }
 
+/// The rows of every table as they are before the first transaction, as far as they can be read: most of
+/// them are overwritten before a statement returns them with all their columns.
+pub(crate) fn start(
+    control: &mut dyn Connection,
+    flavour: Flavour,
+    instrumenter: &Instrumenter,
+    statements: &[String],
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut instrumenter = instrumenter.clone();
+    for statement in statements {
+        let Ok(Statement::CreateTable(table)) = parse(flavour.dialect(), statement) else { continue };
+        let text = format!("SELECT * FROM {}", table.name);
+        let Ok(tree) = parse(flavour.dialect(), &text) else { continue };
+        let Ok(made) = instrumenter.instrument(&tree, &Mark::initial(1)) else { continue };
+        if let Ok(Some(reply)) = control.run(&made.statement).map(|mut replies| replies.pop()) {
+            let mut step = Step::new(1, &text, made.effect);
+            step.answered(reply, &made.capture);
+            steps.push(step);
+        }
+    }
+    steps
+}
+
 /// Takes back what was created, where it has no place of its own.
 pub(crate) fn undo(
     control: &mut dyn Connection,
@@ -145,7 +171,12 @@ impl Plan<'_> {
         let statements = schema.create(self.flavour);
         let mut instrumenter = Instrumenter::new(self.flavour).with_whole_rows();
         create(control.as_mut(), self.namespace, &statements, &[], Some(&mut instrumenter))?;
-        let run = self.sessions(number, &schema, &instrumenter, stop);
+        let start = start(control.as_mut(), self.flavour, &instrumenter, &statements);
+        let run = self.sessions(number, &schema, &instrumenter, stop).map(|run| {
+            let mut run = Run { start, ..run };
+            cascade::complete(self.flavour, &mut run, statements.iter().map(String::as_str));
+            run
+        });
         match undo(control.as_mut(), self.namespace, &statements, &[]) {
             Ok(()) => self.pool.give(control),
             // This session is lost, and not yet the database.
@@ -200,7 +231,7 @@ impl Plan<'_> {
             transactions.extend(execute(&mut last, id, &read_all(schema)));
             self.pool.give(last.into_connection());
         }
-        Ok(Run { transactions })
+        Ok(Run::of(transactions))
     }
 
     /// One session of a round. If its connection is lost, another one goes on, under another name.

@@ -6,10 +6,10 @@
 
 use crate::Flavour;
 use crate::judge::{Name, dependencies_of, pairs_of};
-use crate::record::Outcome;
+use crate::record::{Failed, Outcome};
 use crate::replay::Replayed;
 use crate::script::{Line, Script, ScriptError};
-use anomalist_databases::Value;
+use anomalist_databases::{Kind, Value};
 
 /// How to tell whether an anomaly happened.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +151,13 @@ impl Scenario {
         let begin = |session| Line { session, text: "BEGIN".to_owned() };
         script.steps.splice(0..0, (1..=script.sessions()).map(begin).collect::<Vec<Line>>());
         Ok(script)
+    }
+
+    /// What the server refused, if it did not understand a statement: then nothing was tried.
+    pub fn refused(replayed: &Replayed) -> Option<&Failed> {
+        let by_design = [Kind::Conflict, Kind::Deadlock, Kind::Constraint, Kind::Timeout, Kind::Cancelled];
+        let failed = replayed.events.iter().filter_map(|e| e.failed.as_ref());
+        failed.into_iter().find(|f| !by_design.contains(&f.kind))
     }
 
     /// Whether the anomaly happened.

@@ -111,6 +111,11 @@ impl Script {
         Ok(script)
     }
 
+    /// Every statement, those of the setup first.
+    pub fn statements(&self) -> impl Iterator<Item = &str> {
+        self.setup.iter().map(String::as_str).chain(self.steps.iter().map(|line| line.text.as_str()))
+    }
+
     /// Takes the settings that all sessions begin with out of the lines.
     fn find_prelude(&mut self, flavour: Flavour) {
         let count = self.sessions();

@@ -11,11 +11,13 @@ use anomalist_level::Verdict;
 use anomalist_sql::Flavour;
 use anomalist_sql::judge::{Link, Name, dependencies_of, judge};
 use anomalist_sql::namespace::Namespace;
+use anomalist_sql::predicate::{Decided, Decider};
 use anomalist_sql::record::Outcome;
 use anomalist_sql::replay::{Replayed, replay};
 use anomalist_sql::scenarios::SCENARIOS;
 use anomalist_sql::script::Script;
 use anomalist_sql::vendor::promise;
+use std::ops::Deref;
 
 struct Bench<'a> {
     database: &'a dyn Database,
@@ -30,21 +32,40 @@ impl Bench<'_> {
         Bench { database, flavour, product, namespace: Namespace::new(flavour, "anomalist_figures") }
     }
 
-    fn run(&self, isolation: &str, script: &Script) -> Replayed {
+    fn run(&self, isolation: &str, script: &Script) -> Played {
         let level = self.database.product().unwrap().isolation(isolation).unwrap();
-        replay(self.database, &level, &self.namespace, script, &|| false).unwrap()
+        let replayed = replay(self.database, &level, &self.namespace, script, &|| false).unwrap();
+        let definitions = script.statements().collect();
+        let (database, namespace) = (self.database, &self.namespace);
+        let decided = Decider { database, namespace, settings: &[], definitions }.decide(&replayed.run);
+        Played { replayed, decided }
     }
 
-    fn script(&self, isolation: &str, text: &str) -> Replayed {
+    fn script(&self, isolation: &str, text: &str) -> Played {
         self.run(isolation, &Script::parse(self.flavour, text).unwrap())
     }
 
     /// The anomalies that the level forbids.
-    fn judged(&self, isolation: &str, replayed: &Replayed) -> (Verdict, Vec<Name>) {
+    fn judged(&self, isolation: &str, played: &Played) -> (Verdict, Vec<Name>) {
         let promise = promise(&self.product, isolation);
-        let judged = judge(self.flavour, &replayed.run, &promise, &[], &Budget::unlimited()).unwrap();
+        let judged =
+            judge(self.flavour, (&played.run, &played.decided), &promise, &[], &Budget::unlimited()).unwrap();
         let names = judged.counts.keys().copied().filter(|n| n.is_forbidden_by(promise.adya)).collect();
         (judged.verdict, names)
+    }
+}
+
+/// A replay, and what its conditions show.
+struct Played {
+    replayed: Replayed,
+    decided: Decided,
+}
+
+impl Deref for Played {
+    type Target = Replayed;
+
+    fn deref(&self) -> &Replayed {
+        &self.replayed
     }
 }
 

@@ -12,6 +12,7 @@ use anomalist_sql::campaign::{Class, Subject};
 use anomalist_sql::instrument::Effect;
 use anomalist_sql::judge::{Found, Name, judge};
 use anomalist_sql::namespace::Namespace;
+use anomalist_sql::predicate::Decided;
 use anomalist_sql::record::{Executed, Outcome, Run, Step, Version};
 use anomalist_sql::schema::{Column, Kind, Schema, Table};
 use anomalist_sql::script::Script;
@@ -230,9 +231,11 @@ fn an_intermediate_read_is_counted_once() {
     let writer = vec![step(1, Effect::Update, "1.1,"), step(2, Effect::Update, "1.1,1.2,")];
     let of = |reader: Vec<Step>| {
         let last = vec![step(1, Effect::Read, "1.1,1.2,")];
-        let run = Run { transactions: vec![txn(1, writer.clone()), txn(2, reader), txn(3, last)] };
+        let run = Run::of(vec![txn(1, writer.clone()), txn(2, reader), txn(3, last)]);
         let promise = promise("MariaDB", "READ UNCOMMITTED");
-        let judged = judge(Flavour::MariaDb, &run, &promise, &[], &Budget::unlimited()).unwrap();
+        let judged =
+            judge(Flavour::MariaDb, (&run, &Decided::default()), &promise, &[], &Budget::unlimited())
+                .unwrap();
         judged.counts.into_keys().map(Name::kind).collect::<Vec<_>>()
     };
     assert_eq!(of(vec![step(1, Effect::Read, "1.1,")]), ["intermediate-read"]);

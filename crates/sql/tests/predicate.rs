@@ -9,16 +9,17 @@
 //! - `Tj → Ti` by a predicate anti-dependency if Ti made a later version of a row that changes whether it
 //!   matches.
 //!
-//! What `predicate::links` infers from what clients saw must follow from these and from the order of
+//! What `predicate::rows::links` infers from what clients saw must follow from these and from the order of
 //! versions: every link is a path of the true graph. And it must find something: wherever nothing else
 //! wrote in between, the link itself.
 
 #![allow(clippy::unwrap_used)]
 
 use anomalist_databases::Value;
-use anomalist_sql::Flavour;
 use anomalist_sql::instrument::Effect;
-use anomalist_sql::predicate::{Direction, links};
+use anomalist_sql::predicate::rows::{RowQuestion, links};
+use anomalist_sql::predicate::versions::{Histories, Made as Known, State};
+use anomalist_sql::predicate::{Direction, PredicateLink, RowCondition};
 use anomalist_sql::record::{Executed, Outcome, Run, Step, Version, WholeRow};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -258,6 +259,34 @@ fn follows(direct: &Edges, versions: &Edges, from: u64, to: u64, anti: bool) -> 
         })
 }
 
+/// What the crate infers. Conditions are asked of the truth, by the number of the query.
+fn found(run: &Run, queries: &[Query]) -> Vec<PredicateLink> {
+    let questions: Vec<RowQuestion> = queries
+        .iter()
+        .enumerate()
+        .map(|(number, q)| RowQuestion {
+            reader: (q.txn as usize - 1, q.statement - 1),
+            condition: RowCondition {
+                table: "t".to_owned(),
+                relation: "t".to_owned(),
+                alias: "t".to_owned(),
+                condition: number.to_string(),
+            },
+        })
+        .collect();
+    let truth = |condition: &RowCondition, made: &Known<'_>| {
+        let query = &queries[condition.condition.parse::<usize>().unwrap()];
+        match made.state {
+            State::Values(_, [Value::Int(value)]) => Some(matches(Some(*value), query.lower, query.bound)),
+            _ => None,
+        }
+    };
+    let mut found = links(run, &Histories::of(run).unwrap(), &questions, &truth);
+    found.sort();
+    found.dedup();
+    found
+}
+
 fn shown(run: &Run) -> String {
     let step = |s: &Step| {
         let rows: Vec<String> = s.rows.iter().map(|v| format!("{}=[{}]", v.row, v.list)).collect();
@@ -276,12 +305,8 @@ fn what_is_inferred_follows_from_the_definitions() {
         let (run, world, queries) = World::new(seed).run();
         let (direct, versions) = truth(&world, &queries);
         let id = |place: usize| run.transactions[place].id;
-        let found = links(Flavour::PostgreSql, &run);
+        let found = found(&run, &queries);
         for link in &found {
-            // The last transaction reads without a condition, and the truth about it is what is there.
-            if id(link.reader.0) == run.transactions.len() as u64 {
-                continue;
-            }
             let anti = link.direction == Direction::Anti;
             let (from, to) = match anti {
                 true => (id(link.reader.0), id(link.writer.0)),

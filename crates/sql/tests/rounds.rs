@@ -12,6 +12,7 @@ use anomalist_sql::Flavour;
 use anomalist_sql::generate::{Generator, Knobs};
 use anomalist_sql::judge::{Name, judge};
 use anomalist_sql::namespace::Namespace;
+use anomalist_sql::predicate::Decider;
 use anomalist_sql::record::Outcome;
 use anomalist_sql::run::{Plan, Pool};
 use anomalist_sql::vendor::promise;
@@ -51,7 +52,11 @@ fn rounds(
         let round = plan.round(number, &stop).unwrap();
         committed += round.run.count(Outcome::Committed);
         total += round.run.transactions.len();
-        let judged = judge(flavour, &round.run, &promise, &[], &Budget::unlimited()).unwrap();
+        let tables = round.schema.create(flavour);
+        let definitions = tables.iter().map(String::as_str).collect();
+        let decided = Decider { database, namespace: &namespace, settings: &[], definitions };
+        let run = (&round.run, &decided.decide(&round.run));
+        let judged = judge(flavour, run, &promise, &[], &Budget::unlimited()).unwrap();
         violated |= judged.verdict == Verdict::Violated;
         for (name, count) in judged.counts {
             *counts.entry(name).or_default() += count;

@@ -15,6 +15,7 @@ use anomalist_level::Verdict;
 use anomalist_sql::Flavour;
 use anomalist_sql::judge::judge;
 use anomalist_sql::namespace::Namespace;
+use anomalist_sql::predicate::Decider;
 use anomalist_sql::replay::{Replayed, replay};
 use anomalist_sql::script::Script;
 use anomalist_sql::vendor::promise;
@@ -39,7 +40,10 @@ fn run(database: &dyn Database, flavour: Flavour, first: &str) -> (Replayed, Ver
     let namespace = Namespace::new(flavour, "anomalist_savepoints");
     let replayed = replay(database, &level, &namespace, &script, &|| false).unwrap();
     let promise = promise(&product.name, level.name());
-    let verdict = judge(flavour, &replayed.run, &promise, &[], &Budget::unlimited()).unwrap().verdict;
+    let definitions = script.statements().collect();
+    let decider = Decider { database, namespace: &namespace, settings: &[], definitions };
+    let run = (&replayed.run, &decider.decide(&replayed.run));
+    let verdict = judge(flavour, run, &promise, &[], &Budget::unlimited()).unwrap().verdict;
     (replayed, verdict)
 }
 

@@ -11,6 +11,7 @@ use anomalist_level::{Relation, Verdict};
 use anomalist_sql::Flavour;
 use anomalist_sql::judge::{Judged, judge};
 use anomalist_sql::namespace::Namespace;
+use anomalist_sql::predicate::Decider;
 use anomalist_sql::record::{Outcome, Run};
 use anomalist_sql::replay::replay;
 use anomalist_sql::script::Script;
@@ -37,7 +38,10 @@ fn judged(steps: &str) -> (Run, Judged) {
     let namespace = Namespace::new(Flavour::Sqlite, "anomalist_unknown");
     let run = replay(&database, &level, &namespace, &script, &|| false).unwrap().run;
     let promise = promise("SQLite", level.name());
-    let judged = judge(Flavour::Sqlite, &run, &promise, &[], &Budget::unlimited()).unwrap();
+    let definitions = script.statements().collect();
+    let decider = Decider { database: &database, namespace: &namespace, settings: &[], definitions };
+    let judged =
+        judge(Flavour::Sqlite, (&run, &decider.decide(&run)), &promise, &[], &Budget::unlimited()).unwrap();
     (run, judged)
 }
 

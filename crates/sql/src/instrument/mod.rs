@@ -33,6 +33,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use select::is_grouped;
+
 use crate::Flavour;
 use anomalist_sqltext::ast::Statement;
 use catalog::{Aux, Catalog};

@@ -156,7 +156,7 @@ fn renamed(expr: &str, name: &str) -> String {
 }
 
 /// Whether a row of the result stands for several rows.
-pub(super) fn is_grouped(flavour: Flavour, select: &Select) -> bool {
+pub(crate) fn is_grouped(flavour: Flavour, select: &Select) -> bool {
     let by = matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
     let distinct = !matches!(select.distinct, None | Some(Distinct::All));
     // HAVING alone makes one group of everything; but for MySQL's kin it is another WHERE.

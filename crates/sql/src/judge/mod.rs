@@ -14,7 +14,7 @@
 //! | `ww`, `ww` | dirty write (G0) | the same |
 //!
 //! The first four are G-single, write skew is G2-item. With an `rw` through a predicate (`rwp`,
-//! `predicate.rs`) instead of a row, the cycle with one of them is a predicate read skew (G-single), that
+//! `predicate`) instead of a row, the cycle with one of them is a predicate read skew (G-single), that
 //! with two a predicate write skew (G2, a phantom). An intermediate read is G1b, and no non-repeatable one
 //! as well; an aborted read is G1a; both come from the engine, and so do longer cycles: with adjacent `rw`
 //! they are write skew too, others go by their Adya codes. The pairs are read off the very dependencies that
@@ -27,7 +27,7 @@ pub use name::Name;
 use crate::Flavour;
 use crate::instrument::Effect;
 use crate::mapping::{Mapped, Reads, map};
-use crate::predicate::{self, Direction, PredicateLink};
+use crate::predicate::{Decided, Direction, PredicateLink, Unseen};
 use crate::record::{Run, Step};
 use crate::vendor::Promise;
 use anomalist::Basis;
@@ -79,6 +79,8 @@ pub struct Judged {
     pub examples: Vec<(Found, u64)>,
     /// All dependencies.
     pub links: Vec<Link>,
+    /// Statements of which dependencies through predicates may be missing, by reason.
+    pub unseen: BTreeMap<Unseen, usize>,
 }
 
 /// Kinds of cycles that rest on dependencies alone.
@@ -93,10 +95,11 @@ const CYCLES: [AnomalyKind; 8] = [
     AnomalyKind::G2,
 ];
 
-/// Judges a run at Adya's level of the promise, and at others. Anomalies are named for the first.
+/// Judges a run, with what was decided of its dependencies through predicates, at Adya's level of the
+/// promise, and at others. Anomalies are named for the first.
 pub fn judge(
     flavour: Flavour,
-    run: &Run,
+    (run, decided): (&Run, &Decided),
     promise: &Promise,
     others: &[Level],
     budget: &Budget<'_>,
@@ -106,7 +109,7 @@ pub fn judge(
     let all = map(run, Reads::All)?;
     let all_indexed = Indexed::new(all.history.transactions(), NonZeroUsize::MIN);
     let mut links = links(run, &all, &dependencies(&all_indexed));
-    let through = predicate::links(flavour, run);
+    let through = &decided.links;
     links.extend(through.iter().map(by_predicate));
     let mut found = pairs(run, &links, excused);
     let narrowed;
@@ -118,7 +121,11 @@ pub fn judge(
         }
         false => &all,
     };
-    let given = Given::new(mapped, &through);
+    let snapshot: Vec<PredicateLink> = match excused {
+        true => through.iter().filter(|link| !is_current(flavour, run, link.reader)).cloned().collect(),
+        false => through.clone(),
+    };
+    let given = Given::new(mapped, &snapshot);
     let spent = || budget.is_spent();
     let judgement = engine(mapped, &given, &[promise.adya], &[], &spent)?;
     let verdict = verdict_of(&judgement, promise.adya);
@@ -143,11 +150,23 @@ pub fn judge(
     }
     let mut required = Vec::new();
     if !others.is_empty() {
-        let judgement = engine(&all, &Given::new(&all, &through), others, &[], &spent)?;
+        let judgement = engine(&all, &Given::new(&all, through), others, &[], &spent)?;
         required.extend(others.iter().map(|&level| verdict_of(&judgement, level)));
     }
     let (counts, examples) = by_shape(run, found);
-    Ok(Judged { verdict, required, counts, examples, links })
+    Ok(Judged { verdict, required, counts, examples, links, unseen: decided.unseen.clone() })
+}
+
+/// Whether a statement reads what is there now, in a transaction whose plain reads have a snapshot: locking
+/// reads, and with MySQL's kin statements that write.
+fn is_current(flavour: Flavour, run: &Run, (txn, step): (usize, usize)) -> bool {
+    let steps = &run.transactions[txn].steps;
+    let current = match steps[step].effect {
+        Effect::Read | Effect::None => false,
+        Effect::LockingRead => true,
+        Effect::Insert { .. } | Effect::Update | Effect::Delete | Effect::Replace => flavour.is_mysql(),
+    };
+    current && steps.iter().any(|s| s.effect == Effect::Read)
 }
 
 /// How many transactions, the initial state included, the edges of an anomaly connect.
@@ -208,8 +227,8 @@ impl Given {
         let edge = |link: &PredicateLink| {
             let Link { from, to, relation, row, .. } = by_predicate(link);
             let reason = match link.direction {
-                Direction::Anti => format!("its query left out {row}, which came to match its condition"),
-                Direction::Read => format!("the query left out {row}, which no longer matched its condition"),
+                Direction::Anti => format!("a later version of {row} would change what its statement found"),
+                Direction::Read => format!("a version of {row} changed what the statement found"),
             };
             let (from, to) = (mapped.txn(from)?, mapped.txn(to)?);
             Some(ExtraEdge { from, to, relation, reason: reason.into(), operations: Vec::new() })
@@ -324,7 +343,8 @@ fn pairs(run: &Run, links: &[Link], excused: bool) -> Vec<(Found, u64)> {
                     continue;
                 }
                 let read = |l: &Link| run.transactions[l.to].steps[l.second].effect;
-                let current = |l: &Link| l.relation == Relation::WriteRead && read(l) == Effect::LockingRead;
+                // A statement that writes reads by its condition, and that is of what is there now.
+                let current = |l: &Link| l.relation == Relation::WriteRead && read(l) != Effect::Read;
                 if excused
                     && matches!(name, Name::NonRepeatableRead | Name::ReadSkew | Name::PredicateReadSkew)
                     && (current(x) || current(y))

@@ -77,7 +77,7 @@ impl<'a, 'm> Conductor<'a, 'm> {
         }
         let levels = if plan.levels.is_empty() { vec![plan.start.clone()] } else { plan.levels.clone() };
         let events = self.events.into_iter().flatten().collect();
-        Ok(Replayed { events, run: Run { transactions: self.transactions }, levels, last: None })
+        Ok(Replayed { events, run: Run::of(self.transactions), levels, last: None })
     }
 
     /// Notes an answer; its session is free.

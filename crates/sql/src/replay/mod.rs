@@ -14,10 +14,11 @@ mod conductor;
 mod monitor;
 
 use crate::Flavour;
+use crate::cascade;
 use crate::instrument::{Instrumenter, Mark};
 use crate::namespace::Namespace;
 use crate::record::{Executed, Failed, Run};
-use crate::run::{create, undo};
+use crate::run::{create, start, undo};
 use crate::script::Script;
 use crate::script_plan::{Action, PlannedLine, ScriptPlan};
 use crate::session::{Patience, Session};
@@ -117,10 +118,17 @@ pub fn replay_with(
         Some(instrumenter) => rehearse(instrumenter, namespace.flavour(), script, &plan),
         None => Ok(()),
     };
+    let start = match &instrumenter {
+        Some(instrumenter) => start(control.as_mut(), namespace.flavour(), instrumenter, &script.setup),
+        None => Vec::new(),
+    };
     let replayed = replayed.and_then(|()| {
         let instrumenter = instrumenter.as_ref();
         let stage = Stage { database, namespace, script, plan: &plan, instrumenter, stop };
-        stage.perform(control.as_mut())
+        let mut replayed = stage.perform(control.as_mut())?;
+        replayed.run.start = start;
+        cascade::complete(namespace.flavour(), &mut replayed.run, script.statements());
+        Ok(replayed)
     });
     let undone = undo(control.as_mut(), namespace, &script.setup, &script.steps);
     replayed.and_then(|replayed| undone.map(|()| replayed))

@@ -119,6 +119,10 @@ impl ReplayReport<'_> {
                 false => _ = writeln!(out, "T{} (session T{}): {:?}", t.id, t.session + 1, t.outcome),
             }
         }
+        for (why, count) in &self.judged.unseen {
+            let of = if *count == 1 { "of 1 statement" } else { &format!("of {count} statements") };
+            _ = writeln!(out, "dependencies through conditions {of} may be missing: {}", why.text());
+        }
         if self.judged.counts.is_empty() {
             _ = writeln!(out, "no anomaly");
         }
@@ -144,6 +148,7 @@ impl ReplayReport<'_> {
             "verdict": show::verdict(&self.judged.verdict),
             "runs": self.flags.runs,
             "shown": self.shown,
+            "conditions": {"undecided": show::undecided(&self.judged.unseen)},
             "transactions": run.transactions.iter().map(show::transaction).collect::<Vec<_>>(),
             "edges": self.judged.links.iter().map(|l| json!({
                 "from": id(l.from), "to": id(l.to), "type": l.relation.name(), "key": l.row,

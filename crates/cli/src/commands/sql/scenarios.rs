@@ -30,7 +30,8 @@ pub fn run(flags: &ScenarioFlags, global: &Global) -> Result<Exit, Failure> {
         }
     }
     let subject = opened.subject();
-    let mut table: Vec<(String, Vec<bool>)> = Vec::new();
+    let mut table: Vec<(String, Vec<Option<bool>>)> = Vec::new();
+    let mut refusal = None;
     for isolation in opened.isolations(&flags.place)? {
         let mut row = Vec::new();
         for scenario in &chosen {
@@ -40,19 +41,21 @@ pub fn run(flags: &ScenarioFlags, global: &Global) -> Result<Exit, Failure> {
                     true => Failure::Interrupted,
                     false => Failure::input(format_args!("{}: {e}", scenario.name)),
                 })?;
-            row.push(scenario.happened(&replayed));
+            let refused = Scenario::refused(&replayed);
+            row.push(refused.is_none().then(|| scenario.happened(&replayed)));
+            refusal = refusal.or_else(|| refused.map(|failed| failed.message.clone()));
         }
         table.push((isolation.name().to_owned(), row));
     }
     let out = match flags.json {
         true => format!("{:#}", document(&opened, &chosen, &table)),
-        false => text(&opened, &chosen, &table),
+        false => text(&opened, &chosen, &table, refusal.as_deref()),
     };
     terminal::print(&out)?;
-    Ok(Exit::Holds)
+    Ok(if refusal.is_some() { Exit::Undecided } else { Exit::Holds })
 }
 
-fn document(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) -> Value {
+fn document(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<Option<bool>>)]) -> Value {
     let levels: Vec<Value> = table
         .iter()
         .map(|(isolation, row)| {
@@ -69,7 +72,12 @@ fn document(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]
     })
 }
 
-fn text(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) -> String {
+fn text(
+    opened: &Opened,
+    chosen: &[&Scenario],
+    table: &[(String, Vec<Option<bool>>)],
+    refusal: Option<&str>,
+) -> String {
     let mut out = format!("{}\n\n", opened.product);
     // A longer name has a line to itself, so that the table fits into 80 columns.
     let fits = |name: &str| name.len() <= 20;
@@ -86,7 +94,12 @@ fn text(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) ->
             false => _ = write!(out, "{name}\n{:wide$}", ""),
         }
         for (s, happened) in chosen.iter().zip(row) {
-            _ = write!(out, "  {:<width$}", if *happened { "yes" } else { "—" }, width = s.name.len().max(3));
+            let cell = match happened {
+                Some(true) => "yes",
+                Some(false) => "—",
+                None => "?",
+            };
+            _ = write!(out, "  {cell:<width$}", width = s.name.len().max(3));
         }
         out.truncate(out.trim_end().len());
         out.push('\n');
@@ -96,5 +109,8 @@ fn text(opened: &Opened, chosen: &[&Scenario], table: &[(String, Vec<bool>)]) ->
         _ = writeln!(out, "{:<9} {}", s.name, s.everyday);
     }
     out += "yes: it happened; —: the database prevented it\n";
+    if let Some(refusal) = refusal {
+        _ = writeln!(out, "?: the server refused a statement, and nothing was tried; the first: {refusal}");
+    }
     out
 }

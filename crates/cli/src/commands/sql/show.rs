@@ -9,6 +9,7 @@ use anomalist_report::reason;
 use anomalist_sql::campaign::{Class, Failures, Summary};
 use anomalist_sql::cause::Cause;
 use anomalist_sql::judge::Link;
+use anomalist_sql::predicate::Unseen;
 use anomalist_sql::record::Executed;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -40,6 +41,21 @@ pub fn early(error: &Error) -> &'static str {
 pub fn surprising(s: &Summary) -> impl Iterator<Item = (&&'static str, &Failures)> {
     let expected = [Kind::Conflict, Kind::Deadlock, Kind::Constraint, Kind::Timeout].map(Kind::name);
     s.failures.iter().filter(move |(kind, _)| !expected.contains(kind))
+}
+
+/// How many conditions were decided, and which were not.
+pub fn conditions(decided: usize, unseen: &BTreeMap<Unseen, usize>) -> String {
+    let count: usize = unseen.values().sum();
+    let mut out = format!("conditions decided by the server: {decided}; not decided: {count}");
+    for (at, (why, count)) in unseen.iter().enumerate() {
+        _ = write!(out, "{} {count} {}", if at == 0 { ":" } else { "," }, why.text());
+    }
+    out
+}
+
+/// The same for programs.
+pub fn undecided(unseen: &BTreeMap<Unseen, usize>) -> BTreeMap<&'static str, usize> {
+    unseen.iter().map(|(why, count)| (why.code(), *count)).collect()
 }
 
 /// Why a verdict is unknown.
@@ -82,6 +98,7 @@ impl Shown<'_> {
             for (kind, failures) in surprising(s) {
                 out += &lines(&format!("first {kind}: {}", failures.first));
             }
+            out += &lines(&conditions(s.decided, &s.unseen));
             out += &lines(&format!("documented: {}", s.promise.documented.text()));
             if let Some(error) = &s.ended {
                 out += &lines(&format!("{}: {error}", early(error)));
@@ -283,6 +300,7 @@ fn level(s: &Summary) -> Value {
         "failures": s.failures.iter().map(|(kind, f)| (*kind, f.count)).collect::<BTreeMap<_, _>>(),
         "first_failures": s.failures.iter().map(|(kind, f)| (*kind, &f.first)).collect::<BTreeMap<_, _>>(),
         "overlapping": s.overlapping,
+        "conditions": {"decided": s.decided, "undecided": undecided(&s.unseen)},
         "lost": s.ended.as_ref().filter(|e| e.kind() == Kind::Lost).map(ToString::to_string),
         "ended": s.ended.as_ref().map(ToString::to_string),
         "seconds": s.driving.as_secs_f64(),
