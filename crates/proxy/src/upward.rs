@@ -223,7 +223,11 @@ impl<R: Read> Upward<'_, R> {
         let mut parts = Body { bytes: body };
         let (name, statement) = (parts.raw_text()?, lossy(parts.raw_text()?));
         let types = parts.bytes;
-        let request = || Ok(Request::Parse { name: lossy(name), text: statement.as_str().into() });
+        let request = || {
+            let count = parts.short()?;
+            let types = (0..count).map(|_| parts.int().map(i32::cast_unsigned)).collect::<io::Result<_>>()?;
+            Ok(Request::Parse { name: lossy(name), text: statement.as_str().into(), types })
+        };
         let verdict = self.verdict(request)?;
         if let Verdict::Refuse(error) = verdict.1 {
             return self.refuse(&error, false);
@@ -316,7 +320,7 @@ impl<R: Read> Upward<'_, R> {
             }
         };
         let mut beside = Beside { server: &mut self.server, place: Place::after(&request) };
-        lock(&shared.observer).finished(&request, &outcome, &mut beside);
+        let refused = lock(&shared.observer).finished(&request, &outcome, &mut beside);
         let held = {
             let mut state = lock(&shared.state);
             state.hold = false;
@@ -324,7 +328,12 @@ impl<R: Read> Upward<'_, R> {
         };
         match held {
             // What the observer did may have changed it.
-            Some(_) => self.answer(b'Z', &[lock(&shared.state).flow.status().byte()]),
+            Some(_) => {
+                if let Some(error) = refused.filter(|_| simple) {
+                    put(&mut *lock(&shared.client), b'E', &error.fields("ERROR"))?;
+                }
+                self.answer(b'Z', &[lock(&shared.state).flow.status().byte()])
+            }
             None => Ok(()),
         }
     }
