@@ -52,6 +52,11 @@ impl Target {
         self.parts.user.as_deref()
     }
 
+    /// The database, if one is named.
+    pub fn database(&self) -> Option<&str> {
+        self.parts.database.as_deref()
+    }
+
     /// Host and port, if it is reached by TCP.
     pub fn address(&self) -> Option<(&str, u16)> {
         let local = self.family() == Family::Sqlite || self.parts.host.starts_with('/');
