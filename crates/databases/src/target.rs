@@ -52,6 +52,11 @@ impl Target {
         self.parts.user.as_deref()
     }
 
+    /// The password, if one is known.
+    pub fn password(&self) -> Option<&str> {
+        self.parts.password.as_ref().map(|secret| secret.0.as_str())
+    }
+
     /// The database, if one is named.
     pub fn database(&self) -> Option<&str> {
         self.parts.database.as_deref()

@@ -53,15 +53,13 @@ impl KeyKind {
     pub fn text(self, value: &str) -> Option<String> {
         match self {
             KeyKind::Int => value.trim().parse::<i64>().ok().map(|n| n.to_string()),
-            KeyKind::Text => Some(
-                value.replace('%', "%25").replace(',', "%2C").replace('(', "%28").replace(')', "%29"),
-            ),
+            KeyKind::Text => {
+                Some(value.replace('%', "%25").replace(',', "%2C").replace('(', "%28").replace(')', "%29"))
+            }
             KeyKind::Uuid => {
                 let hex: String = value.chars().filter(|c| *c != '-').collect::<String>().to_lowercase();
                 let plain = hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit());
-                plain.then(|| {
-                    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
-                })
+                plain.then(|| [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
             }
             KeyKind::Other => None,
         }
@@ -214,7 +212,8 @@ impl Catalogue {
             let rel = number(rel);
             if tables.last().is_none_or(|(t, _)| t.rel != rel) {
                 let (schema, name) = (text(schema), text(name));
-                let prefix = if schema == "public" { format!("{name}(") } else { format!("{schema}.{name}(") };
+                let prefix =
+                    if schema == "public" { format!("{name}(") } else { format!("{schema}.{name}(") };
                 let (columns, key, shape) = (Vec::new(), Vec::new(), String::new());
                 tables.push((Table { rel, schema, name, columns, key, shape, prefix }, Vec::new()));
             }

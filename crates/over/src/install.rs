@@ -93,7 +93,9 @@ pub(crate) fn claim(admin: &mut dyn Connection) -> Result<(), Error> {
 /// Puts the schema with the versions there.
 pub(crate) fn install(admin: &mut dyn Connection) -> Result<(), Error> {
     remove(admin)?;
-    admin.run(&format!("BEGIN; {SCHEMA} COMMIT")).map_err(refused("cannot install the schema of versions"))?;
+    admin
+        .run(&format!("BEGIN; {SCHEMA} COMMIT"))
+        .map_err(refused("cannot install the schema of versions"))?;
     Ok(())
 }
 

@@ -56,7 +56,8 @@ struct Sessions {
 impl Service for Sessions {
     fn session(&self, options: &BTreeMap<String, String>) -> Box<dyn Observer> {
         let database = options.get("database").or_else(|| options.get("user"));
-        let replicates = options.get("replication").is_some_and(|r| !matches!(r.as_str(), "false" | "off" | "0"));
+        let replicates =
+            options.get("replication").is_some_and(|r| !matches!(r.as_str(), "false" | "off" | "0"));
         if database == Some(&self.database) && !replicates {
             Box::new(Weakened::new(self.shared.clone()))
         } else {
@@ -67,8 +68,7 @@ impl Service for Sessions {
 
 fn parts(target: &Target) -> Result<(String, String), Error> {
     let unfit = || Error::Target(target.to_string());
-    let (host, port) =
-        target.address().filter(|_| target.family() == Family::Postgres).ok_or_else(unfit)?;
+    let (host, port) = target.address().filter(|_| target.family() == Family::Postgres).ok_or_else(unfit)?;
     let database = target.database().or(target.user()).ok_or_else(unfit)?;
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     Ok((format!("{host}:{port}"), database.to_owned()))

@@ -7,8 +7,8 @@
 
 use crate::catalogue::{KeyColumn, KeyKind};
 use anomalist_sqltext::ast::{
-    BinaryOperator, DataType, Delete, Expr, FromTable, Ident, JoinOperator, ObjectName, Query, Select, SetExpr,
-    Statement, TableFactor, TableWithJoins, UnaryOperator, Value, Visitor,
+    BinaryOperator, DataType, Delete, Expr, FromTable, Ident, JoinOperator, ObjectName, Query, Select,
+    SetExpr, Statement, TableFactor, TableWithJoins, UnaryOperator, Value, Visitor,
 };
 use anomalist_sqltext::{join_constraint, walk};
 use std::collections::{HashMap, HashSet};
@@ -115,6 +115,9 @@ pub(crate) struct Reads {
     pub locks: bool,
     pub writes: bool,
     pub into: bool,
+    /// What an UPDATE or DELETE changes, if it looks at nothing of the rows but these columns, and returns
+    /// nothing of them: where they are the key's, it writes without reading.
+    pub blind: Option<TableRead>,
 }
 
 impl Reads {
@@ -131,14 +134,49 @@ impl Reads {
     }
 }
 
+impl TableRead {
+    /// Whether the columns that are looked at are those of the key.
+    pub fn looks_only_at(&self, key: &[KeyColumn]) -> bool {
+        self.equal.len() == key.len() && key.iter().all(|c| self.equal.contains_key(&c.name))
+    }
+}
+
+/// The table of a statement that reads nothing of it but what its condition compares with constants.
+fn blind(table: &TableWithJoins, selection: Option<&Expr>, values: &[&Expr]) -> Option<TableRead> {
+    let TableFactor::Table { name, alias, args: None, .. } = &table.relation else { return None };
+    let constant = |expr: &&Expr| {
+        !walk::any_expr(*expr, &mut |e| {
+            matches!(
+                e,
+                Expr::Identifier(_)
+                    | Expr::CompoundIdentifier(_)
+                    | Expr::Subquery(_)
+                    | Expr::Exists { .. }
+                    | Expr::InSubquery { .. }
+            )
+        })
+    };
+    if !table.joins.is_empty() || !values.iter().all(constant) {
+        return None;
+    }
+    let mut read = named(name);
+    let shown = alias.as_ref().map_or_else(|| read.name.clone(), |a| folded(&a.name));
+    let mut demands = Vec::new();
+    conjuncts(selection, &mut demands);
+    for demand in demands {
+        let (column, values) = equality(demand, &shown, true)?;
+        read.equal.entry(column).or_insert(values);
+    }
+    Some(read)
+}
+
 fn folded(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 
 /// Schema and name; of a name with a database, the last two.
 fn named(name: &ObjectName) -> TableRead {
-    let mut parts: Vec<String> =
-        name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
+    let mut parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(folded).collect();
     let last = parts.pop().unwrap_or_default();
     TableRead { schema: parts.pop(), name: last, equal: HashMap::new() }
 }
@@ -149,11 +187,18 @@ pub(crate) fn of(tree: &Statement) -> Reads {
     let inserts = match tree {
         Statement::Update(update) => {
             finder.scope(std::slice::from_ref(&update.table), update.selection.as_ref());
+            if update.from.is_none() && update.returning.is_none() {
+                let values: Vec<&Expr> = update.assignments.iter().map(|a| &a.value).collect();
+                finder.reads.blind = blind(&update.table, update.selection.as_ref(), &values);
+            }
             None
         }
-        Statement::Delete(Delete { from, using: None, selection, .. }) => {
+        Statement::Delete(Delete { from, using: None, selection, returning, .. }) => {
             let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = from;
             finder.scope(tables, selection.as_ref());
+            if let ([table], None) = (tables.as_slice(), returning) {
+                finder.reads.blind = blind(table, selection.as_ref(), &[]);
+            }
             None
         }
         // The rows that an INSERT conflicts with are found by the server, and are in the log if changed.
@@ -210,9 +255,12 @@ impl Finder {
         let mut once = inserts;
         for ((schema, name), balance) in self.balance {
             let mut left = -balance;
-            if once.as_ref().is_some_and(|i| i.trim_matches('"').rsplit('.').next().is_some_and(|l| {
-                l.trim_matches('"').eq_ignore_ascii_case(&name)
-            })) && left > 0
+            if once.as_ref().is_some_and(|i| {
+                i.trim_matches('"')
+                    .rsplit('.')
+                    .next()
+                    .is_some_and(|l| l.trim_matches('"').eq_ignore_ascii_case(&name))
+            }) && left > 0
             {
                 left -= 1;
                 once = None;
@@ -348,7 +396,9 @@ mod tests {
     use anomalist_sqltext::{Dialect, parse};
 
     fn key() -> Vec<KeyColumn> {
-        [("a", KeyKind::Int), ("b", KeyKind::Text)].map(|(name, kind)| KeyColumn { name: name.into(), kind }).into()
+        [("a", KeyKind::Int), ("b", KeyKind::Text)]
+            .map(|(name, kind)| KeyColumn { name: name.into(), kind })
+            .into()
     }
 
     /// Tables with the keys that are read, `*` for all.
@@ -395,6 +445,24 @@ mod tests {
             ("SELECT * FROM t WHERE a = 1 UNION SELECT * FROM t", "t:* t:1"),
         ] {
             assert_eq!(found(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn blind_writes_look_at_keys_alone() {
+        for (text, expected) in [
+            ("UPDATE t SET v = 1, w = now() WHERE a = 2 AND b = $1", true),
+            ("UPDATE t SET v = v + 1 WHERE a = 2", false),
+            ("UPDATE t SET v = (SELECT 1 FROM u) WHERE a = 2", false),
+            ("UPDATE t SET v = 1 WHERE a = 2 AND v = 3", false),
+            ("UPDATE t SET v = 1 WHERE a > 2", false),
+            ("UPDATE t SET v = 1 WHERE a = 2 RETURNING w", false),
+            ("DELETE FROM t WHERE a = 2 AND b IN ('x', 'y')", true),
+            ("DELETE FROM t WHERE a = 2", false),
+            ("DELETE FROM t", false),
+        ] {
+            let blind = of(&parse(Dialect::PostgreSql, text).unwrap()).blind;
+            assert_eq!(blind.is_some_and(|t| t.looks_only_at(&key())), expected, "{text}");
         }
     }
 

@@ -15,9 +15,7 @@ use crate::reads::{Parameters, Reads};
 use crate::shared::Shared;
 use crate::statement::{Kind, Reason, Resolved, classify};
 use crate::work::{Change, Reading, Savepoint, Work, changes, readings};
-use anomalist_proxy::{
-    Interest, Observer, Outcome, Request, Run, RunError, ServerError, Status, Verdict,
-};
+use anomalist_proxy::{Interest, Observer, Outcome, Request, Run, RunError, ServerError, Status, Verdict};
 use anomalist_sqltext::{Control, Dialect, Kind as TokenKind, Scope, tokens};
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
@@ -62,6 +60,8 @@ pub(crate) struct Weakened {
     weak: Option<String>,
     /// The log may have more than the store knows.
     dirty: bool,
+    /// The table that these changes were written to without reading it.
+    blind: Option<u32>,
     /// The open transaction has changed definitions.
     defined: bool,
     /// New transactions may begin at another level than READ COMMITTED.
@@ -100,6 +100,7 @@ impl Weakened {
             path: None,
             weak: None,
             dirty: false,
+            blind: None,
             defined: false,
             levels: true,
             sharing: false,
@@ -181,14 +182,15 @@ impl Weakened {
             return Ok(());
         }
         let catalogue = self.shared.catalogue();
-        let mut sql = format!(
-            "SELECT set_config('anomalist.choice', {}, {local})",
-            crate::catalogue::literal(choice)
-        );
+        let mut sql =
+            format!("SELECT set_config('anomalist.choice', {}, {local})", crate::catalogue::literal(choice));
         if self.weak.is_none() {
             let schemas = self.path(server)?.schemas.clone();
             let path = weak_path(&schemas, |s| catalogue.weak_schemas.contains(s));
-            sql.push_str(&format!(", set_config('search_path', {}, {local})", crate::catalogue::literal(&path)));
+            sql.push_str(&format!(
+                ", set_config('search_path', {}, {local})",
+                crate::catalogue::literal(&path)
+            ));
         }
         server.run(&sql)?;
         self.weak = Some(choice.to_owned());
@@ -212,7 +214,7 @@ impl Weakened {
         if !found.is_empty() {
             let catalogue = self.shared.catalogue();
             self.share();
-            self.work.take(&catalogue, &found);
+            self.work.take(&catalogue, &found, self.blind);
             self.unshare();
         }
         Ok(())
@@ -318,6 +320,10 @@ impl Weakened {
                 let resolved = self.resolve(reads, server)?;
                 self.leave(server)?;
                 self.open(server)?;
+                if self.dirty && self.blind != resolved.blind {
+                    self.sync(server)?;
+                }
+                self.blind = resolved.blind;
                 self.task.told = readings(&resolved.tables, parameters);
                 if let Some(reason) = reason {
                     self.shared.count(Some(*reason));
@@ -399,7 +405,7 @@ impl Weakened {
         self.shared.gate.close();
         self.closing = true;
         let catalogue = self.shared.catalogue();
-        self.work.take(&catalogue, &found);
+        self.work.take(&catalogue, &found, self.blind);
         if self.block == Block::Own {
             // Whatever its statement has read is read now: others cannot come between.
             let told = std::mem::take(&mut self.task.told);
@@ -544,7 +550,9 @@ impl Weakened {
         self.failed = outcome.status == Status::Failed;
         match (outcome.status, self.block) {
             (Status::Idle, Block::None) => {
-                if self.dirty && let Ok(found) = self.fetch(server) {
+                if self.dirty
+                    && let Ok(found) = self.fetch(server)
+                {
                     // A procedure or a script has committed by itself.
                     let catalogue = self.shared.catalogue();
                     self.shared.gate.close();
@@ -561,7 +569,10 @@ impl Weakened {
                 self.portals.clear();
             }
             (Status::Idle, Block::Client | Block::Own) => {
-                if self.dirty && outcome.error.is_none() && let Ok(found) = self.fetch(server) {
+                if self.dirty
+                    && outcome.error.is_none()
+                    && let Ok(found) = self.fetch(server)
+                {
                     let catalogue = self.shared.catalogue();
                     self.work.adopt(&self.shared, &catalogue, &found);
                 }
@@ -615,7 +626,8 @@ impl Observer for Weakened {
                 }
             }
             Request::Sync if self.block == Block::Own && !self.failed => {
-                self.task.told = self.portals.values_mut().flat_map(|t| std::mem::take(&mut t.told)).collect();
+                self.task.told =
+                    self.portals.values_mut().flat_map(|t| std::mem::take(&mut t.told)).collect();
                 // An error of its own commit reaches the client as that of the query.
                 if let Err(error) = self.decide(server) {
                     let raise = format!(

@@ -130,9 +130,8 @@ impl Shared {
             *admin = self.target.connect()?;
         }
         let mut catalogue = Catalogue::load(&mut **admin)?;
-        let tracked = format!(
-            "SELECT rel::int8, (to_regclass(view) IS NOT NULL)::int FROM {VERSIONS}.tracked"
-        );
+        let tracked =
+            format!("SELECT rel::int8, (to_regclass(view) IS NOT NULL)::int FROM {VERSIONS}.tracked");
         let mut has: HashMap<u32, bool> = HashMap::new();
         for row in admin.query(&tracked, &[])?.rows {
             if let [rel, view] = &row[..] {
@@ -146,7 +145,8 @@ impl Shared {
             let mut table = Table::clone(&table);
             let known = before.table(table.rel).filter(|known| {
                 has.contains_key(&table.rel)
-                    && (&known.shape, &known.schema, &known.name) == (&table.shape, &table.schema, &table.name)
+                    && (&known.shape, &known.schema, &known.name)
+                        == (&table.shape, &table.schema, &table.name)
             });
             let mut sql = format!("SELECT set_config('lock_timeout', '{PATIENCE}', true);");
             match known {
@@ -187,16 +187,25 @@ impl Shared {
         if let Some(&known) = lock(&self.probes).get(&name) {
             return known;
         }
-        let types: Vec<String> =
-            types.iter().map(|t| if *t == 0 { "unknown".to_owned() } else { format!("{t}::regtype") }).collect();
+        let types: Vec<String> = types
+            .iter()
+            .map(|t| if *t == 0 { "unknown".to_owned() } else { format!("{t}::regtype") })
+            .collect();
         let mut admin = lock(&self.admin);
         let mut declared = String::new();
         if types.iter().any(|t| t != "unknown") {
             // Types are named in SQL; the server knows their names.
-            let asked = format!("SELECT concat_ws(', ', {})", types.iter().map(|t| match t.as_str() {
-                "unknown" => "'unknown'".to_owned(),
-                other => format!("{other}::text"),
-            }).collect::<Vec<_>>().join(", "));
+            let asked = format!(
+                "SELECT concat_ws(', ', {})",
+                types
+                    .iter()
+                    .map(|t| match t.as_str() {
+                        "unknown" => "'unknown'".to_owned(),
+                        other => format!("{other}::text"),
+                    })
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
             if let Ok(reply) = admin.query(&asked, &[]) {
                 declared = format!("({})", reply.value().and_then(|v| v.as_text()).unwrap_or_default());
             }

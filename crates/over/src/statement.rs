@@ -63,14 +63,24 @@ pub(crate) enum Kind {
     /// Reads tables, and nothing else.
     Read(Reads),
     /// May read and write rows, in a transaction of its own or in an open one.
-    Work { reads: Reads, reason: Option<Reason> },
+    Work {
+        reads: Reads,
+        reason: Option<Reason>,
+    },
     /// Changes definitions.
-    Define { releases: bool, names: Vec<String> },
+    Define {
+        releases: bool,
+        names: Vec<String>,
+    },
     Control(Control),
     /// Changes settings.
     Setting,
     /// May commit by itself: DO, CALL, scripts with BEGIN or COMMIT in them.
-    Opaque { releases: bool, names: Vec<String>, reads: Reads },
+    Opaque {
+        releases: bool,
+        names: Vec<String>,
+        reads: Reads,
+    },
     /// Neither reads nor writes rows of tables.
     Other,
 }
@@ -79,6 +89,8 @@ pub(crate) enum Kind {
 pub(crate) struct Resolved {
     pub tables: Vec<(Arc<Table>, Vec<Vec<reads::Operand>>)>,
     pub obstacle: Option<Reason>,
+    /// The table that it writes without reading.
+    pub blind: Option<u32>,
 }
 
 /// What a text is.
@@ -173,9 +185,11 @@ fn query(statement: &Lexed<'_>) -> Kind {
 impl Reads {
     /// The tables that are read, with this search path, and why they cannot be read weakly.
     pub fn resolve(&self, catalogue: &Catalogue, path: &[String], hidden: &HashSet<String>) -> Resolved {
-        let mut resolved = Resolved { tables: Vec::new(), obstacle: None };
+        let mut resolved = Resolved { tables: Vec::new(), obstacle: None, blind: None };
+        let blind = self.blind.as_ref();
+        let mut obstacle = None;
         let mut hinder = |reason| {
-            let _ = resolved.obstacle.get_or_insert(reason);
+            let _ = obstacle.get_or_insert(reason);
         };
         if self.functions.iter().any(|f| catalogue.is_busy_function(f)) {
             hinder(Reason::Function);
@@ -186,6 +200,14 @@ impl Reads {
                 continue;
             }
             match catalogue.relation(read.schema.as_deref(), &read.name, path) {
+                Relation::Weak(table)
+                    if resolved.blind.is_none()
+                        && blind.is_some_and(|b| {
+                            (&b.schema, &b.name) == (&read.schema, &read.name) && b.looks_only_at(&table.key)
+                        }) =>
+                {
+                    resolved.blind = Some(table.rel);
+                }
                 Relation::Weak(table) => {
                     if read.schema.is_some() {
                         hinder(Reason::Shape);
@@ -201,6 +223,7 @@ impl Reads {
                 Relation::Plain => {}
             }
         }
+        resolved.obstacle = obstacle;
         resolved
     }
 }

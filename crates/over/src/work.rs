@@ -122,13 +122,15 @@ impl Work {
         self.session.statement(Some(text));
     }
 
-    /// Takes in what the transaction has written. The gate is shared or closed.
-    pub fn take(&mut self, catalogue: &Catalogue, changes: &[Change]) {
+    /// Takes in what the transaction has written, without having read the rows of `blind`. The gate is
+    /// shared or closed.
+    pub fn take(&mut self, catalogue: &Catalogue, changes: &[Change], blind: Option<u32>) {
         for change in changes {
             self.last = self.last.max(change.version);
             let Some(table) = catalogue.table(change.rel) else { continue };
             let key: Arc<str> = format!("{}{})", table.prefix, change.key).into();
             if change.had
+                && blind != Some(change.rel)
                 && !self.own.contains(&key)
                 && let Err(Error::Serialization(why)) = self.session.read_newest(&key)
             {
@@ -236,7 +238,7 @@ impl Work {
     pub fn adopt(&mut self, shared: &Shared, catalogue: &Catalogue, changes: &[Change]) {
         for group in changes.chunk_by(|a, b| a.xid == b.xid) {
             self.begin();
-            self.take(catalogue, group);
+            self.take(catalogue, group, None);
             if group.iter().all(|change| !change.open) {
                 self.commit(shared);
             }

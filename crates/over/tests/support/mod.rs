@@ -28,7 +28,7 @@ pub fn through(over: &Over, target: &Target) -> Target {
 }
 
 pub fn connect(over: &Over, target: &Target) -> Box<dyn Connection> {
-    through(over, target).connect().unwrap()
+    through(over, target).connect().unwrap_or_else(|e| panic!("{e}, port {:?}", over.address()))
 }
 
 /// A database of its own on the server.
