@@ -86,8 +86,14 @@ pub(crate) fn remove(admin: &mut dyn Connection) -> Result<(), Error> {
 /// Makes sure that no other process is at work here. The lock lasts as long as the connection.
 pub(crate) fn claim(admin: &mut dyn Connection) -> Result<(), Error> {
     let sql = format!("SELECT pg_try_advisory_lock({LOCK})::int");
-    let free = admin.query(&sql, &[]).map_err(refused("cannot ask the server"))?.int() == Some(1);
-    if free { Ok(()) } else { Err(Error::InUse) }
+    // The server takes a moment to notice that a process is gone.
+    for _ in 0..20 {
+        if admin.query(&sql, &[]).map_err(refused("cannot ask the server"))?.int() == Some(1) {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    Err(Error::InUse)
 }
 
 /// Puts the schema with the versions there.

@@ -45,7 +45,7 @@ pub struct Flags {
     #[arg(long, value_name = "L", default_value = "causal")]
     level: Level,
     #[command(flatten)]
-    over: crate::commands::weakdb::over::Flags,
+    over: crate::commands::weakdb::over::OverFlags,
     /// How many runs
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,

@@ -45,7 +45,7 @@ pub struct Flags {
     #[arg(long, value_name = "ADDR", value_parser = values::address)]
     http: Option<SocketAddr>,
     #[command(flatten)]
-    over: over::Flags,
+    over: over::OverFlags,
     /// Take out of the database of --over what a killed weakdb has left in it, and end
     #[arg(long, requires = "over")]
     remove: bool,

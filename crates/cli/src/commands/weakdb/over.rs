@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Which server executes statements, if it is not the embedded engine.
 #[derive(Args, Debug)]
-pub struct Flags {
+pub struct OverFlags {
     /// Let this PostgreSQL execute everything, and weaken only what plain reads see: postgres://USER@HOST/DB
     #[arg(long, value_name = "URL", conflicts_with = "throwaway")]
     over: Option<String>,
@@ -33,7 +33,7 @@ pub struct Place {
     _server: Option<Server>,
 }
 
-impl Flags {
+impl OverFlags {
     /// Whether another server than the embedded engine is wanted.
     pub fn is_given(&self) -> bool {
         self.over.is_some() || self.throwaway.is_some()
@@ -75,7 +75,7 @@ pub fn url(target: &Target, address: SocketAddr) -> String {
 
 /// Serves until the user asks for the end.
 pub fn serve(
-    flags: &Flags,
+    flags: &OverFlags,
     store: &Arc<Store>,
     address: Option<SocketAddr>,
     as_json: bool,
@@ -123,7 +123,7 @@ pub fn summary(counts: &Counts) -> String {
 }
 
 /// Takes everything out of the database.
-pub fn remove(flags: &Flags) -> Result<Exit, Failure> {
+pub fn remove(flags: &OverFlags) -> Result<Exit, Failure> {
     let url = flags.over.as_deref().unwrap_or_default();
     let target = database::target(url, "postgres://USER@HOST/DB")?;
     anomalist_over::remove(&target).map_err(Failure::input)?;
