@@ -175,6 +175,15 @@ pub trait Run {
     /// As [`RunError`] lists.
     fn run(&mut self, statement: &str) -> Result<Rows, RunError>;
 
+    /// Sends one statement and does not wait for it: its rows are not wanted, and it does not fail. It
+    /// runs before whatever follows, and goes to the server together with that.
+    ///
+    /// # Errors
+    /// As [`RunError`] lists, as far as that is known before it runs.
+    fn post(&mut self, statement: &str) -> Result<(), RunError> {
+        self.run(statement).map(drop)
+    }
+
     /// The state of the transaction when the server last reported it.
     fn status(&self) -> Status;
 }

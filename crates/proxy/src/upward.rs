@@ -77,8 +77,7 @@ impl Beside<'_, '_> {
     fn ask(&mut self, statement: &str) -> io::Result<()> {
         let text = format!("{statement}\0");
         if self.place == Place::Simple {
-            self.server.send(Asked::Query, true, b'Q', text.as_bytes())?;
-            return self.server.flush(true);
+            return self.server.send(Asked::Query, true, b'Q', text.as_bytes());
         }
         let own = format!("S{OWN}\0");
         let names = format!("{OWN}\0{OWN}\0");
@@ -96,32 +95,45 @@ impl Beside<'_, '_> {
         if self.place == Place::Between {
             self.server.send(Asked::Sync, true, b'S', &[])?;
         }
-        self.server.flush(self.place == Place::Between)
+        Ok(())
+    }
+
+    /// Waits for what was asked before, and makes sure that the server takes a statement.
+    fn ready(&mut self) -> Result<(), RunError> {
+        let shared = self.server.shared;
+        if !shared.interest.in_step() {
+            return Err(RunError::OutOfStep);
+        }
+        let mut state = shared.settle().map_err(RunError::Gone)?;
+        if state.flow.is_skipping() || state.flow.wants_data() {
+            return Err(RunError::Skipping);
+        }
+        state.rows.clear();
+        state.error = None;
+        // The server then ignores what the client has asked for: the error is its answer.
+        state.share_error = self.place == Place::Within;
+        Ok(())
     }
 }
 
 impl Run for Beside<'_, '_> {
     fn run(&mut self, statement: &str) -> Result<Rows, RunError> {
-        let shared = self.server.shared;
-        if !shared.interest.in_step() {
-            return Err(RunError::OutOfStep);
-        }
-        {
-            let mut state = shared.settle().map_err(RunError::Gone)?;
-            if state.flow.is_skipping() || state.flow.wants_data() {
-                return Err(RunError::Skipping);
-            }
-            state.rows.clear();
-            state.error = None;
-            // The server then ignores what the client has asked for: the error is its answer.
-            state.share_error = self.place == Place::Within;
-        }
-        self.ask(statement).map_err(RunError::Gone)?;
-        let mut state = shared.settle().map_err(RunError::Gone)?;
+        // What was posted has to be on its way.
+        self.server.flush(self.place != Place::Within).map_err(RunError::Gone)?;
+        self.ready()?;
+        let asked = self.ask(statement).and_then(|()| self.server.flush(self.place != Place::Within));
+        asked.map_err(RunError::Gone)?;
+        let mut state = self.server.shared.settle().map_err(RunError::Gone)?;
         match state.error.take() {
             Some(error) => Err(RunError::Server(error)),
             None => Ok(std::mem::take(&mut state.rows)),
         }
+    }
+
+    fn post(&mut self, statement: &str) -> Result<(), RunError> {
+        self.server.flush(self.place != Place::Within).map_err(RunError::Gone)?;
+        self.ready()?;
+        self.ask(statement).map_err(RunError::Gone)
     }
 
     fn status(&self) -> Status {

@@ -174,7 +174,7 @@ impl Weakened {
         {
             let setting = crate::catalogue::literal(&path.setting);
             let local = self.block != Block::None;
-            server.run(&format!("SELECT set_config('search_path', {setting}, {local})"))?;
+            server.post(&format!("SELECT set_config('search_path', {setting}, {local})"))?;
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ impl Weakened {
                 crate::catalogue::literal(&path)
             ));
         }
-        server.run(&sql)?;
+        server.post(&sql)?;
         self.weak = Some(choice.to_owned());
         Ok(())
     }
@@ -278,7 +278,7 @@ impl Weakened {
     /// A transaction is open on the server, and in the store.
     fn open(&mut self, server: &mut dyn Run) -> Result<(), RunError> {
         if self.block == Block::None {
-            server.run("BEGIN ISOLATION LEVEL READ COMMITTED")?;
+            server.post("BEGIN ISOLATION LEVEL READ COMMITTED")?;
             self.block = Block::Own;
         }
         self.work.begin();
