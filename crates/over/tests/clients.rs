@@ -86,7 +86,8 @@ fn pgbench_keeps_its_sums_and_most_of_its_throughput() {
     let server = server();
     let target = server.target(0);
     let port = target.address().unwrap().1;
-    let initial = ["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string(), "-i", "-q", "-s", "10", "postgres"];
+    let initial =
+        ["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string(), "-i", "-q", "-s", "10", "postgres"];
     printed(Command::new("pgbench").args(initial));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let passing =
