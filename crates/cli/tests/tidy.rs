@@ -34,6 +34,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("client", 4),
     ("databases", 5),
     ("lab", 6),
+    ("over", 6),
     ("weakdb", 3),
     ("weakdb-sql", 4),
     ("report", 4),

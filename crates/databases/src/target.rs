@@ -52,6 +52,16 @@ impl Target {
         self.parts.user.as_deref()
     }
 
+    /// The password, if one is known.
+    pub fn password(&self) -> Option<&str> {
+        self.parts.password.as_ref().map(|secret| secret.0.as_str())
+    }
+
+    /// The database, if one is named.
+    pub fn database(&self) -> Option<&str> {
+        self.parts.database.as_deref()
+    }
+
     /// Host and port, if it is reached by TCP.
     pub fn address(&self) -> Option<(&str, u16)> {
         let local = self.family() == Family::Sqlite || self.parts.host.starts_with('/');

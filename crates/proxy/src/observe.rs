@@ -50,6 +50,9 @@ pub enum Request {
         name: String,
         /// As the client wrote it.
         text: Arc<str>,
+        /// The types of its parameters by their numbers in the catalogue, as far as the client names them;
+        /// 0 leaves a type to the server.
+        types: Vec<u32>,
     },
     /// A prepared statement gets its parameters. The server plans it now, and the snapshot of a query is
     /// taken now.
@@ -172,6 +175,15 @@ pub trait Run {
     /// As [`RunError`] lists.
     fn run(&mut self, statement: &str) -> Result<Rows, RunError>;
 
+    /// Sends one statement and does not wait for it: its rows are not wanted, and it does not fail. It
+    /// runs before whatever follows, and goes to the server together with that.
+    ///
+    /// # Errors
+    /// As [`RunError`] lists, as far as that is known before it runs.
+    fn post(&mut self, statement: &str) -> Result<(), RunError> {
+        self.run(statement).map(drop)
+    }
+
     /// The state of the transaction when the server last reported it.
     fn status(&self) -> Status;
 }
@@ -193,9 +205,16 @@ pub trait Observer: Send {
     }
 
     /// A request of [`Interest::InStep`] was answered, other than Parse and Bind. The client learns that
-    /// the server is ready only after this has returned.
-    fn finished(&mut self, request: &Request, outcome: &Outcome, server: &mut dyn Run) {
+    /// the server is ready only after this has returned. An error that it returns reaches the client after
+    /// the answer of a simple query, as that of a commit that failed; other requests have none.
+    fn finished(
+        &mut self,
+        request: &Request,
+        outcome: &Outcome,
+        server: &mut dyn Run,
+    ) -> Option<ServerError> {
         let _ = (request, outcome, server);
+        None
     }
 
     /// A part of an answer is about to reach the client.

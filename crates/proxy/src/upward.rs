@@ -77,8 +77,7 @@ impl Beside<'_, '_> {
     fn ask(&mut self, statement: &str) -> io::Result<()> {
         let text = format!("{statement}\0");
         if self.place == Place::Simple {
-            self.server.send(Asked::Query, true, b'Q', text.as_bytes())?;
-            return self.server.flush(true);
+            return self.server.send(Asked::Query, true, b'Q', text.as_bytes());
         }
         let own = format!("S{OWN}\0");
         let names = format!("{OWN}\0{OWN}\0");
@@ -96,32 +95,45 @@ impl Beside<'_, '_> {
         if self.place == Place::Between {
             self.server.send(Asked::Sync, true, b'S', &[])?;
         }
-        self.server.flush(self.place == Place::Between)
+        Ok(())
+    }
+
+    /// Waits for what was asked before, and makes sure that the server takes a statement.
+    fn ready(&mut self) -> Result<(), RunError> {
+        let shared = self.server.shared;
+        if !shared.interest.in_step() {
+            return Err(RunError::OutOfStep);
+        }
+        let mut state = shared.settle().map_err(RunError::Gone)?;
+        if state.flow.is_skipping() || state.flow.wants_data() {
+            return Err(RunError::Skipping);
+        }
+        state.rows.clear();
+        state.error = None;
+        // The server then ignores what the client has asked for: the error is its answer.
+        state.share_error = self.place == Place::Within;
+        Ok(())
     }
 }
 
 impl Run for Beside<'_, '_> {
     fn run(&mut self, statement: &str) -> Result<Rows, RunError> {
-        let shared = self.server.shared;
-        if !shared.interest.in_step() {
-            return Err(RunError::OutOfStep);
-        }
-        {
-            let mut state = shared.settle().map_err(RunError::Gone)?;
-            if state.flow.is_skipping() || state.flow.wants_data() {
-                return Err(RunError::Skipping);
-            }
-            state.rows.clear();
-            state.error = None;
-            // The server then ignores what the client has asked for: the error is its answer.
-            state.share_error = self.place == Place::Within;
-        }
-        self.ask(statement).map_err(RunError::Gone)?;
-        let mut state = shared.settle().map_err(RunError::Gone)?;
+        // What was posted has to be on its way.
+        self.server.flush(self.place != Place::Within).map_err(RunError::Gone)?;
+        self.ready()?;
+        let asked = self.ask(statement).and_then(|()| self.server.flush(self.place != Place::Within));
+        asked.map_err(RunError::Gone)?;
+        let mut state = self.server.shared.settle().map_err(RunError::Gone)?;
         match state.error.take() {
             Some(error) => Err(RunError::Server(error)),
             None => Ok(std::mem::take(&mut state.rows)),
         }
+    }
+
+    fn post(&mut self, statement: &str) -> Result<(), RunError> {
+        self.server.flush(self.place != Place::Within).map_err(RunError::Gone)?;
+        self.ready()?;
+        self.ask(statement).map_err(RunError::Gone)
     }
 
     fn status(&self) -> Status {
@@ -223,7 +235,11 @@ impl<R: Read> Upward<'_, R> {
         let mut parts = Body { bytes: body };
         let (name, statement) = (parts.raw_text()?, lossy(parts.raw_text()?));
         let types = parts.bytes;
-        let request = || Ok(Request::Parse { name: lossy(name), text: statement.as_str().into() });
+        let request = || {
+            let count = parts.short()?;
+            let types = (0..count).map(|_| parts.int().map(i32::cast_unsigned)).collect::<io::Result<_>>()?;
+            Ok(Request::Parse { name: lossy(name), text: statement.as_str().into(), types })
+        };
         let verdict = self.verdict(request)?;
         if let Verdict::Refuse(error) = verdict.1 {
             return self.refuse(&error, false);
@@ -316,7 +332,7 @@ impl<R: Read> Upward<'_, R> {
             }
         };
         let mut beside = Beside { server: &mut self.server, place: Place::after(&request) };
-        lock(&shared.observer).finished(&request, &outcome, &mut beside);
+        let refused = lock(&shared.observer).finished(&request, &outcome, &mut beside);
         let held = {
             let mut state = lock(&shared.state);
             state.hold = false;
@@ -324,7 +340,12 @@ impl<R: Read> Upward<'_, R> {
         };
         match held {
             // What the observer did may have changed it.
-            Some(_) => self.answer(b'Z', &[lock(&shared.state).flow.status().byte()]),
+            Some(_) => {
+                if let Some(error) = refused.filter(|_| simple) {
+                    put(&mut *lock(&shared.client), b'E', &error.fields("ERROR"))?;
+                }
+                self.answer(b'Z', &[lock(&shared.state).flow.status().byte()])
+            }
             None => Ok(()),
         }
     }

@@ -228,7 +228,12 @@ impl Observer for Deciding {
         }
     }
 
-    fn finished(&mut self, request: &Request, outcome: &Outcome, server: &mut dyn Run) {
+    fn finished(
+        &mut self,
+        request: &Request,
+        outcome: &Outcome,
+        server: &mut dyn Run,
+    ) -> Option<ServerError> {
         let what = match request {
             Request::Query { text } => format!("query {text}"),
             Request::Execute { .. } => "execute".to_owned(),
@@ -240,6 +245,8 @@ impl Observer for Deciding {
             self.rows(server, "SELECT 6 * 7, NULL");
             self.rows(server, "SELECT 1/0");
         }
+        let late = what.contains("refuse late");
+        late.then(|| ServerError { code: "40001".into(), message: "too late".into() })
     }
 }
 
@@ -265,6 +272,7 @@ fn observers_replace_refuse_and_run_statements() {
     assert_eq!(last(&seen).unwrap(), "\"$user\", public", "and undone at its end");
     assert_eq!(kinds(&client.play("P - SELECT 'fail before me'|B - -|E -|S|!Z")), "12EZ");
     assert_eq!(kinds(&client.play("Q SELECT 'ask after'|!Z")), "TDCZ");
+    assert_eq!(kinds(&client.play("Q SELECT 'refuse late'|!Z")), "TDCEZ");
     drop(client);
     let found = notes.0.lock().unwrap().join("\n");
     for expected in [

@@ -308,3 +308,45 @@ fn a_seed_and_a_replay_repeat_a_run() {
     assert_eq!(there.source, stale.source);
     assert!(matches!(there.source, None | Some(TxnName { .. })));
 }
+
+/// With the order of commits as commit order, the version that committed last is allowed for a transaction
+/// that has read nothing, whatever others have read before.
+#[test]
+fn in_the_order_of_commits_a_first_read_of_the_newest_is_allowed() {
+    for level in [Level::ReadCommitted, Level::ReadAtomic, Level::Causal, Level::SnapshotIsolation] {
+        for seed in 0..100 {
+            let options = Options { seed, ordered: true, ..Options::new(level) };
+            let store = Store::new(options).unwrap();
+            let mut sessions: Vec<Session> = (0..3).map(|i| store.session(&i.to_string())).collect();
+            let mut rng = fastrand::Rng::with_seed(seed);
+            for step in 0..30 {
+                let session = &mut sessions[rng.usize(..3)];
+                session.begin().unwrap();
+                if rng.bool() {
+                    for key in ["x", "y"] {
+                        session.read(key).unwrap();
+                    }
+                } else {
+                    for key in ["x", "y"] {
+                        session.read_newest(key).unwrap();
+                        session.write(key, step).unwrap();
+                    }
+                }
+                session.may_commit().unwrap();
+                session.commit().unwrap();
+            }
+        }
+    }
+}
+
+/// What was read before may forbid the newest version; the transaction stays open.
+#[test]
+fn the_newest_version_may_be_forbidden() {
+    let store = Store::new(Options { ordered: true, ..Options::new(Level::Causal) }).unwrap();
+    let (mut a, mut b) = (store.session("a"), store.session("b"));
+    a.begin().unwrap();
+    assert_eq!(a.read("x").unwrap(), None);
+    b.transaction(|t| t.write("x", 1).and_then(|()| t.write("y", 1))).unwrap();
+    assert_eq!(a.read_newest("y"), Err(Error::Serialization(Conflict::Newest("y".into()))));
+    assert!(a.in_transaction());
+}

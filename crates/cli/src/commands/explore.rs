@@ -2,6 +2,7 @@
 //! failures.
 
 mod command;
+mod over;
 #[cfg(unix)]
 mod process;
 #[cfg(not(unix))]
@@ -21,6 +22,7 @@ use anomalist_level::Level;
 use anomalist_weakdb::{Granularity, Options, Schedule};
 use clap::{Args, ValueEnum};
 use command::{Command, Unable};
+use over::Ground;
 use render::Facts;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -42,6 +44,8 @@ pub struct Flags {
     /// The isolation level to show
     #[arg(long, value_name = "L", default_value = "causal")]
     level: Level,
+    #[command(flatten)]
+    over: crate::commands::weakdb::over::OverFlags,
     /// How many runs
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
@@ -136,6 +140,9 @@ impl Flags {
         let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
         flag("--seed", seed.to_string());
         flag("--runs", "1".into());
+        if let Some((name, value)) = self.over.words() {
+            flag(name, value);
+        }
         if let Some(stale) = self.stale {
             flag("--stale", stale.to_string());
         }
@@ -162,7 +169,11 @@ impl Flags {
 
 /// Explores.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
-    let mut subject = Command::new(flags.command.clone(), flags.timeout);
+    let ground = match flags.over.is_given() {
+        true => Some(Ground::new(flags.over.open(global)?)),
+        false => None,
+    };
+    let mut subject = Command::new(flags.command.clone(), flags.timeout, ground);
     let tell = !global.quiet && !flags.json;
     let plan =
         Plan { runs: flags.runs, keep_going: flags.keep_going, explain: false, ..Plan::new(flags.options()) };

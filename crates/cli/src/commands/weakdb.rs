@@ -1,5 +1,7 @@
 //! `anomalist weakdb`: the mock weak database on the network, until Ctrl-C.
 
+pub mod over;
+
 use crate::cli::Global;
 use crate::destination::{Destination, write_file};
 use crate::exit::{Exit, Failure};
@@ -25,7 +27,8 @@ use std::time::Duration;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples: anomalist weakdb --level causal --postgres 5433 &\n          \
     psql -h 127.0.0.1 -p 5433 -U postgres weakdb\n          \
-    anomalist weakdb --level read-committed --mysql 3307 --seed 7 --record run.jsonl\n\n\
+    anomalist weakdb --level read-committed --mysql 3307 --seed 7 --record run.jsonl\n          \
+    anomalist weakdb --level causal --throwaway postgres --postgres 5433\n\n\
     Any user and password will do. SET anomalist.latest = on makes a session read only the latest writes, for assertions.")]
 pub struct Flags {
     /// Level to show: read-committed, read-atomic, causal, prefix, snapshot-isolation or serializable
@@ -41,6 +44,11 @@ pub struct Flags {
     /// Answer HTTP requests with JSON here
     #[arg(long, value_name = "ADDR", value_parser = values::address)]
     http: Option<SocketAddr>,
+    #[command(flatten)]
+    over: over::OverFlags,
+    /// Take out of the database of --over what a killed weakdb has left in it, and end
+    #[arg(long, requires = "over")]
+    remove: bool,
     /// Transactions overlap as clients make them (interleaved), or run one after another (serial)
     #[arg(long, value_name = "HOW", default_value = "interleaved")]
     schedule: Scheduling,
@@ -134,7 +142,10 @@ pub fn delay(text: &str) -> Result<(Duration, Duration), String> {
 }
 
 /// Serves until the user asks for the end.
-pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
+pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
+    if flags.remove {
+        return over::remove(&flags.over);
+    }
     let replay = flags.replay.as_deref().map(read_choices).transpose()?;
     let options = Options {
         seed: flags.seed,
@@ -157,6 +168,7 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         record: flags.record.is_some(),
         record_choices: flags.record.is_some(),
         replay,
+        ordered: flags.over.is_given(),
         ..Options::new(flags.level)
     };
     let constraints = match flags.constraints {
@@ -170,6 +182,13 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         .map(|path| Destination::create(path, Format::Anomalist, false))
         .transpose()?;
     let store = Store::new(options).map_err(Failure::input)?;
+    if flags.over.is_given() {
+        if flags.mysql.or(flags.http).is_some() {
+            return Err(Failure::input("over a server there is only its own protocol: --postgres"));
+        }
+        over::serve(&flags.over, &store, flags.postgres, flags.json, global)?;
+        return finish(flags, &store, record);
+    }
     let time = flags.statement_timeout;
     let most = flags.max_result;
     let limits = Limits::default()
@@ -193,6 +212,11 @@ pub fn run(flags: &Flags, _global: &Global) -> Result<Exit, Failure> {
         thread::sleep(Duration::from_millis(50));
     }
     server.stop();
+    finish(flags, &store, record)
+}
+
+/// Writes what was recorded.
+fn finish(flags: &Flags, store: &Store, record: Option<Destination>) -> Result<Exit, Failure> {
     if let (Some(path), Some(mut destination)) = (&flags.record, record) {
         let history = store.history().map_err(|e| Failure::input(format_args!("{}: {e}", path.shown())))?;
         destination.append(&history)?;

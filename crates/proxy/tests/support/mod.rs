@@ -7,7 +7,8 @@ pub mod script;
 use anomalist_databases::Database;
 use anomalist_lab::server::{Engine, Server, Setup};
 use anomalist_proxy::{
-    Answer, Interest, Limits, Observer, Outcome, PassThrough, Proxy, Request, Run, Service, Verdict,
+    Answer, Interest, Limits, Observer, Outcome, PassThrough, Proxy, Request, Run, ServerError, Service,
+    Verdict,
 };
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -67,10 +68,16 @@ impl Observer for Idle {
         Verdict::Pass
     }
 
-    fn finished(&mut self, _request: &Request, outcome: &Outcome, server: &mut dyn Run) {
+    fn finished(
+        &mut self,
+        _request: &Request,
+        outcome: &Outcome,
+        server: &mut dyn Run,
+    ) -> Option<ServerError> {
         if outcome.error.is_none() && outcome.status != anomalist_proxy::Status::Failed {
             let _ = server.run("SELECT set_config('anomalist.test', 'x', true)");
         }
+        None
     }
 
     fn answer(&mut self, answer: Answer<'_>) {

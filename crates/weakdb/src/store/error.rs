@@ -15,6 +15,9 @@ pub enum Conflict {
     /// A key that it read for update has been overwritten.
     #[error("another transaction wrote {0}, which this one read for update")]
     ForUpdate(Arc<str>),
+    /// It has read the newest version of a key, which its earlier reads do not allow.
+    #[error("another transaction wrote {0} after what this one has read")]
+    Newest(Arc<str>),
     /// By chance, to test retry loops ([`Options::abort`](super::Options::abort)).
     #[error("refused at random, as asked for")]
     Injected,

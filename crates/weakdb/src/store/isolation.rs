@@ -55,16 +55,16 @@ pub(crate) trait Isolation: Send {
     fn abort(&mut self, base: &Base, session: usize);
 }
 
-/// The level at work.
-pub(crate) fn isolation(level: Level) -> Result<Box<dyn Isolation>, Error> {
+/// The level at work; `ordered` as in [`Options::ordered`](super::Options::ordered).
+pub(crate) fn isolation(level: Level, ordered: bool) -> Result<Box<dyn Isolation>, Error> {
     let unplayed = Error::Level(level);
     let Some(family) = level.info().family.filter(|_| level.bound() < Bound::RealTime) else {
         return Err(unplayed);
     };
     Ok(match family {
-        Family::Visible(Visible::ReadCommitted) => Box::new(Weak::new(Visibility::Read)),
-        Family::Visible(Visible::ReadAtomic) => Box::new(Weak::new(Visibility::ReadAndSession)),
-        Family::Visible(Visible::Causal) => Box::new(Weak::new(Visibility::Causal)),
+        Family::Visible(Visible::ReadCommitted) => Box::new(Weak::new(Visibility::Read, ordered)),
+        Family::Visible(Visible::ReadAtomic) => Box::new(Weak::new(Visibility::ReadAndSession, ordered)),
+        Family::Visible(Visible::Causal) => Box::new(Weak::new(Visibility::Causal, ordered)),
         Family::Prefix => Box::new(Snapshots::new(Strength::Prefix)),
         Family::Snapshot => Box::new(Snapshots::new(Strength::Snapshot)),
         Family::Serial => Box::new(Snapshots::new(Strength::Serial)),
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_explored_can_be_played() {
         for &level in Level::EXPLORED {
-            assert!(isolation(level).is_ok(), "{level}");
+            assert!(isolation(level, false).is_ok(), "{level}");
         }
     }
 }

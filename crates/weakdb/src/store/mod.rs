@@ -83,7 +83,7 @@ impl Store {
         options: Options,
         initial: impl IntoIterator<Item = (&'a str, Value)>,
     ) -> Result<Arc<Store>, Error> {
-        let isolation = isolation(options.level)?;
+        let isolation = isolation(options.level, options.ordered)?;
         let mut base = Base::new();
         for (key, value) in initial {
             base.set_initial(key, value);
@@ -150,7 +150,7 @@ impl Store {
     pub fn fingerprint(&self) -> String {
         let inner = self.lock();
         let order = match self.options.level.info().family {
-            Some(Family::Visible(_)) => Order::None,
+            Some(Family::Visible(_)) if !self.options.ordered => Order::None,
             Some(Family::Serial) if !inner.promised => Order::Last,
             Some(
                 Family::Serial
@@ -159,6 +159,7 @@ impl Store {
                 | Family::Parallel
                 | Family::Updates
                 | Family::Flow
+                | Family::Visible(_)
                 | Family::Writes
                 | Family::Cut,
             )

@@ -65,6 +65,11 @@ pub struct Options {
     pub latest: Latest,
     /// A random time to wait before each transaction, from the first to the second.
     pub delay: Option<(Duration, Duration)>,
+    /// The order of commits is the commit order at every level, as it always is from prefix consistency up.
+    /// Then the version that committed last is the newest for everybody, which a real database that keeps
+    /// the newest version in its tables needs. What the weak levels allow only by another order is left
+    /// out.
+    pub ordered: bool,
     /// What a key stands for in tables.
     pub granularity: Granularity,
     /// Keep the history, for [`Store::history`](super::Store::history).
@@ -95,6 +100,7 @@ impl Options {
             abort: 0.0,
             latest: Latest::Off,
             delay: None,
+            ordered: false,
             granularity: Granularity::default(),
             record: false,
             record_choices: false,

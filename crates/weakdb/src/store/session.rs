@@ -177,6 +177,29 @@ impl Session {
         Ok(value)
     }
 
+    /// Reads the version of a key that committed last: what another program, which knows no other, has read
+    /// for this transaction. Fails if the level does not allow it; the transaction stays open, and should
+    /// be rolled back.
+    pub fn read_newest(&mut self, key: &str) -> Result<Option<Value>, Error> {
+        let store = self.store.clone();
+        let mut inner = store.lock();
+        let key = inner.key(key);
+        let open = self.open.as_ref().ok_or(Error::NoTransaction)?;
+        let last = inner.base.versions(key).last();
+        let candidates = Candidates::new(&*inner.isolation, &inner.base, self.number as usize, key);
+        if !open.writes.contains_key(&key) && !candidates.allows(last) {
+            let name = inner.base.name(key).clone();
+            return Err(Error::Serialization(Conflict::Newest(name)));
+        }
+        Ok(self.read_key(&mut inner, key, Some(Wish::Newest))?.0)
+    }
+
+    /// Whether [`commit`](Session::commit) would succeed now.
+    pub fn may_commit(&self) -> Result<(), Error> {
+        let open = self.open.as_ref().ok_or(Error::NoTransaction)?;
+        self.refused(&self.store.lock(), open).map_or(Ok(()), |c| Err(Error::Serialization(c)))
+    }
+
     /// Refuses the commit if another transaction has by then written a key whose name begins and ends so:
     /// what a scan for a constraint did not find is not to appear behind its back.
     pub fn guard(&mut self, prefix: &str, suffix: &str) -> Result<(), Error> {

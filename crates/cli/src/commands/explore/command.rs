@@ -1,5 +1,6 @@
 //! A command that uses a database through its sockets, as something that can be explored.
 
+use super::over::{self, Ground};
 use super::process as group;
 use anomalist_explore::{Run, Subject};
 use anomalist_level::Level;
@@ -26,6 +27,7 @@ pub enum Unable {
     Start { program: String, error: io::Error },
     Listen(io::Error),
     Setup(String),
+    Server(String),
     Store(anomalist_weakdb::Error),
     Interrupted,
 }
@@ -36,6 +38,7 @@ impl std::fmt::Display for Unable {
             Unable::Start { program, error } => write!(f, "cannot start {program}: {error}"),
             Unable::Listen(error) => write!(f, "cannot listen on the loopback interface: {error}"),
             Unable::Setup(message) => write!(f, "the setup command failed: {message}"),
+            Unable::Server(message) => f.write_str(message),
             Unable::Store(error) => error.fmt(f),
             Unable::Interrupted => f.write_str("interrupted"),
         }
@@ -55,15 +58,17 @@ const LINES: usize = 30;
 pub struct Command {
     words: Vec<OsString>,
     timeout: Duration,
-    /// What the setup left.
+    /// What the setup left in the embedded engine.
     initial: Option<Database>,
+    /// A real server instead of the embedded engine.
+    ground: Option<Ground>,
     /// Some run has used the database.
     connected: bool,
 }
 
 impl Command {
-    pub fn new(words: Vec<OsString>, timeout: Duration) -> Command {
-        Command { words, timeout, initial: None, connected: false }
+    pub fn new(words: Vec<OsString>, timeout: Duration, ground: Option<Ground>) -> Command {
+        Command { words, timeout, initial: None, ground, connected: false }
     }
 
     /// Whether any run has used the database.
@@ -73,9 +78,15 @@ impl Command {
 
     /// Runs a shell command at the serializable level. What it leaves is where every run begins.
     pub fn set_up(&mut self, command: &str) -> Result<(), Unable> {
-        let store = Store::new(Options::new(Level::Serializable))?;
         let words = ["sh", "-c", command].map(OsString::from);
-        let (server, failure) = execute(Database::new(store), &words, self.timeout)?;
+        if let Some(ground) = &mut self.ground {
+            let variables = ground.prepare()?;
+            let failure = execute(variables, &words, self.timeout)?;
+            return failure.map_or(Ok(()), |message| Err(Unable::Setup(message)));
+        }
+        let store = Store::new(Options::new(Level::Serializable))?;
+        let server = serve(Database::new(store))?;
+        let failure = execute(environment(&server), &words, self.timeout)?;
         if let Some(message) = failure {
             return Err(Unable::Setup(message));
         }
@@ -90,12 +101,25 @@ impl Subject for Command {
     type Error = Unable;
 
     fn run(&mut self, options: &Options) -> Result<Run, Unable> {
+        if let Some(ground) = &mut self.ground {
+            let copy = ground.open(options)?;
+            let address = copy.over.address().ok_or_else(|| Unable::Server("it does not listen".into()))?;
+            let mut variables = over::environment(&copy.target, address);
+            variables.extend(chosen(options));
+            let failure = execute(variables, &self.words, self.timeout)?;
+            let store = copy.over.store().clone();
+            ground.close(copy)?;
+            let run = Run::of(&store, failure);
+            self.connected |= !run.sessions.is_empty();
+            return Ok(run);
+        }
         let database = match &self.initial {
             Some(initial) => initial.restart(options.clone())?,
             None => Database::new(Store::new(options.clone())?),
         };
         let store = database.store().clone();
-        let (server, failure) = execute(database, &self.words, self.timeout)?;
+        let server = serve(database)?;
+        let failure = execute(environment(&server), &self.words, self.timeout)?;
         // Rolls back what the command left open.
         server.stop();
         let run = Run::of(&store, failure);
@@ -104,31 +128,33 @@ impl Subject for Command {
     }
 }
 
-/// Runs a command against a database; says why it failed, if it did.
+fn serve(database: Database) -> Result<Server, Unable> {
+    Server::start(database, &Addresses::free()).map_err(Unable::Listen)
+}
+
+/// Runs a command with these variables, which lead to a database; says why it failed, if it did.
 fn execute(
-    database: Database,
+    variables: Vec<(&'static str, String)>,
     words: &[OsString],
     timeout: Duration,
-) -> Result<(Server, Option<String>), Unable> {
-    let server = Server::start(database, &Addresses::free()).map_err(Unable::Listen)?;
+) -> Result<Option<String>, Unable> {
     let Some((program, arguments)) = words.split_first() else {
-        return Ok((server, None));
+        return Ok(None);
     };
     let mut command = process::Command::new(program);
     command.args(arguments);
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(leads_elsewhere)) {
         command.env_remove(name);
     }
-    command.envs(environment(&server));
+    command.envs(variables);
     let (end, output) = group::run(&mut command, timeout)
         .map_err(|error| Unable::Start { program: program.to_string_lossy().into_owned(), error })?;
-    let failure = match end {
+    Ok(match end {
         End::Interrupted => return Err(Unable::Interrupted),
         End::Late => Some(message(&format!("it took longer than {timeout:?}"), &output)),
         End::Status(status) if status.success() => None,
         End::Status(status) => Some(message(&status.to_string(), &output)),
-    };
-    Ok((server, failure))
+    })
 }
 
 /// Of PostgreSQL's variables, those that are handed on: none says where to connect or what to ask of the
@@ -175,10 +201,13 @@ fn environment(server: &Server) -> Vec<(&'static str, String)> {
     if let Some(at) = server.http() {
         env.push(("ANOMALIST_HTTP_URL", format!("http://{at}")));
     }
-    let options = server.database().store().options();
-    env.push(("ANOMALIST_SEED", options.seed.to_string()));
-    env.push(("ANOMALIST_LEVEL", options.level.name().to_owned()));
+    env.extend(chosen(server.database().store().options()));
     env
+}
+
+/// What the run is made with.
+fn chosen(options: &Options) -> [(&'static str, String); 2] {
+    [("ANOMALIST_SEED", options.seed.to_string()), ("ANOMALIST_LEVEL", options.level.name().to_owned())]
 }
 
 /// What happened, and the last lines that were printed.
