@@ -107,6 +107,9 @@ impl<A: Audience> Engine<A> {
         ingest: &mut Ingest,
         now: u64,
     ) -> Result<(), Failure> {
+        for (name, &lines) in &self.extra.named {
+            ingest.resume(self.known.register(&format!("{NAMED}{name}")).0, Place::after(lines));
+        }
         for (name, position) in &self.extra.positions {
             ingest.resume(self.known.register(name).0, position.place.clone());
         }
@@ -114,6 +117,12 @@ impl<A: Audience> Engine<A> {
             let (source, name) = self.known.register(&name);
             let block = Block { source, name, bytes, last, reply: None, replayed: true };
             self.take(ingest.parse(block, Batch::default()), now)?;
+        }
+        // Connections ended with the process that they led to.
+        let ended = self.extra.positions.extract_if(.., |name, _| !is_resumed(self.file.as_deref(), name));
+        for (name, _) in ended {
+            let (source, name) = self.known.register(&name);
+            ingest.end(source, &name);
         }
         Ok(())
     }
@@ -145,20 +154,25 @@ impl<A: Audience> Engine<A> {
     /// Notes how far a source was taken in; the number of its lines.
     fn follow(&mut self, block: &Block, place: Place) -> u64 {
         let lines = place.lines;
+        if let Some(name) = block.name.strip_prefix(NAMED) {
+            self.extra.named.insert(name.to_owned(), lines);
+            let known = &mut *self.known.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(name.to_owned(), lines);
+        }
         if self.state.is_none() {
             return lines;
         }
-        if let Some(name) = block.name.strip_prefix(NAMED) {
-            let newlines = memchr::memchr_iter(b'\n', &block.bytes).count() as u64;
-            let tail = u64::from(block.last && block.bytes.last().is_some_and(|&b| b != b'\n'));
-            *self.extra.named.entry(name.to_owned()).or_default() += newlines + tail;
-            self.known.lines.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&self.extra.named);
-        } else if *block.name == *STANDARD_INPUT || self.file.as_deref() == Some(&*block.name) {
-            let position = self.extra.positions.entry(block.name.to_string()).or_default();
+        let resumed = is_resumed(self.file.as_deref(), &block.name);
+        if block.last && !resumed {
+            self.extra.positions.remove(&*block.name);
+            return lines;
+        }
+        let position = self.extra.positions.entry(block.name.to_string()).or_default();
+        position.place = place;
+        if resumed {
             position.offset += block.bytes.len() as u64;
             let missing = BEGINNING.saturating_sub(position.beginning.len()).min(block.bytes.len());
             position.beginning.extend_from_slice(&block.bytes[..missing]);
-            position.place = place;
         }
         lines
     }
@@ -240,4 +254,9 @@ impl<A: Audience> Engine<A> {
         state.forget_older();
         Ok(())
     }
+}
+
+/// Whether a source goes on after a restart where it was: the file, and standard input.
+fn is_resumed(file: Option<&str>, name: &str) -> bool {
+    name == STANDARD_INPUT || file == Some(name)
 }

@@ -1,4 +1,6 @@
 //! Append-only files of frames, each with its length and its checksum. What a crash cut off is not a frame.
+//! The checksum is of length and bytes: zeros, which a file system may leave where a write was lost, are no
+//! frame either.
 
 use super::medium::{How, Medium, Opened};
 use std::io;
@@ -33,7 +35,7 @@ impl FrameLog {
             let length =
                 u32::try_from(frame.len()).map_err(|_| io::Error::other("a frame of more than 4 GiB"))?;
             out.extend_from_slice(&length.to_le_bytes());
-            out.extend_from_slice(&crc32fast::hash(frame).to_le_bytes());
+            out.extend_from_slice(&checksum(frame));
             out.extend_from_slice(frame);
         }
         self.file.write(&out, self.end)?;
@@ -47,6 +49,13 @@ impl FrameLog {
     }
 }
 
+fn checksum(frame: &[u8]) -> [u8; 4] {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&(frame.len() as u64).to_le_bytes());
+    sum.update(frame);
+    sum.finalize().to_le_bytes()
+}
+
 /// The whole frames that bytes begin with, and where the last of them ends.
 fn frames(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
     let (mut frames, mut at) = (Vec::new(), 0);
@@ -55,7 +64,7 @@ fn frames(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
         word.copy_from_slice(&head[..4]);
         let length = u32::from_le_bytes(word) as usize;
         let Some(frame) = bytes.get(at + HEAD..at + HEAD + length) else { break };
-        if head[4..] != crc32fast::hash(frame).to_le_bytes() {
+        if head[4..] != checksum(frame) {
             break;
         }
         frames.push(frame.to_vec());
@@ -85,5 +94,17 @@ mod tests {
             log.append([&b"more"[..]]).unwrap();
             assert_eq!(open().1.last().map(Vec::as_slice), Some(&b"more"[..]));
         }
+    }
+
+    #[test]
+    fn a_hole_ends_a_log() {
+        let folder = Folder::temporary("hole").unwrap();
+        let (medium, path) = (OnDisk::new(folder.path()).unwrap(), folder.path().join("log"));
+        let open = || FrameLog::open(&*medium, "log").unwrap();
+        open().0.append([&b"first"[..], b"12345678", b"third"]).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[13..29].fill(0);
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(open().1, [b"first"]);
     }
 }

@@ -48,7 +48,7 @@ pub struct Extra {
     pub now: u64,
     /// Lines read, malformed, without timestamps.
     pub lines: [u64; 3],
-    /// Sources that can be read again, and standard input.
+    /// Sources that can be read again, standard input, and connections that were open.
     pub positions: BTreeMap<String, Position>,
     /// Lines taken in from sources that have given a name.
     pub named: BTreeMap<String, u64>,

@@ -18,7 +18,7 @@ const MAP: TableDefinition<&[u8], &[u8]> = TableDefinition::new("map");
 /// Of frames: length and checksum.
 const HEAD: usize = 8;
 /// Bytes not yet handed to the system.
-const BUFFER: usize = 1 << 20;
+const BUFFER: u64 = 1 << 20;
 /// A segment that has grown so far is closed.
 pub const SEGMENT: u64 = 64 << 20;
 /// The map, and its name until it is one: a process that ends in between leaves nothing that looks like it.
@@ -200,7 +200,7 @@ impl Store for DiskStore {
         self.buffer.extend_from_slice(&length.to_le_bytes());
         self.buffer.extend_from_slice(&crc32fast::hash(chunk).to_le_bytes());
         self.buffer.extend_from_slice(chunk);
-        if self.buffer.len() > BUFFER {
+        if self.buffer.len() as u64 > self.segment.min(BUFFER) {
             self.flush()?;
         }
         Ok(Location { segment: self.current, length, offset })
