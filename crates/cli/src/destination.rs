@@ -172,7 +172,7 @@ pub fn can_be_written<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Resul
 }
 
 /// A file or folder beside its final place. It is removed when this is dropped before it has its name.
-struct Temporary {
+pub struct Temporary {
     path: PathBuf,
     /// Locked. The lock ends with the process, however that ends.
     lock: Option<File>,
@@ -180,7 +180,7 @@ struct Temporary {
 
 impl Temporary {
     /// An empty file for what will be `path`.
-    fn file(path: &Path) -> io::Result<(Temporary, File)> {
+    pub fn file(path: &Path) -> io::Result<(Temporary, File)> {
         sweep(path);
         let mut temporary = Temporary::note(path);
         loop {
@@ -212,7 +212,7 @@ impl Temporary {
     }
 
     /// Gives it its name.
-    fn name(self, path: &Path) -> io::Result<()> {
+    pub fn name(self, path: &Path) -> io::Result<()> {
         fs::rename(&self.path, path)
     }
 }
