@@ -78,11 +78,16 @@ class Trial:
 
     def litter(self):
         """What a killed process left that the next run has not removed."""
-        left = [f"tmp/{name}" for name in os.listdir(self.tmp)]
+        left = [os.path.join(self.tmp, name) for name in os.listdir(self.tmp)]
         for folder, _, names in os.walk(self.folder):
             if folder.startswith(self.tmp):
                 continue
             left += [os.path.join(folder, name) for name in names if name.endswith(".tmp")]
+        for path in left:
+            # What one kill left is counted once.
+            shutil.rmtree(path, ignore_errors=True)
+            if os.path.exists(path):
+                os.remove(path)
         return [f"left over: {name}" for name in left] + [f"still runs: {name}" for name in self.processes()]
 
     def processes(self):
@@ -521,10 +526,6 @@ def main():
                 failures += 1
                 wrong += 1
                 print(f"WRONG {name} {trial.variant} at {whole * share:.3f} s: {text}", flush=True)
-            if found:
-                # What one kill left is not counted again.
-                shutil.rmtree(trial.tmp, ignore_errors=True)
-                os.makedirs(trial.tmp)
         tries += kills
         print(f"{name:<12} {kills:>6} {late:>9} {wrong:>6}", flush=True)
         for trial, _ in trials:

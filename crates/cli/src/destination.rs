@@ -245,11 +245,19 @@ fn beginning(path: &Path) -> OsString {
 fn sweep(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let beginning = beginning(path);
+    sweep_folder(folder, beginning.as_encoded_bytes());
+}
+
+/// Removes what killed processes began to write in a folder, to names that begin so.
+pub fn sweep_folder(folder: &Path, beginning: &[u8]) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let number = name.as_encoded_bytes().strip_prefix(beginning.as_encoded_bytes());
-        let number = number.and_then(|rest| rest.strip_suffix(TEMPORARY.as_bytes()));
-        if !number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit)) {
+        let rest = name.as_encoded_bytes().strip_prefix(beginning);
+        let rest = rest.and_then(|rest| rest.strip_suffix(TEMPORARY.as_bytes()));
+        let number = rest.and_then(|rest| rest.rsplit(|&byte| byte == b'.').next());
+        let whole = beginning.len() <= 1 || number == rest;
+        if !whole || !number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        {
             continue;
         }
         let path = entry.path();
@@ -331,6 +339,19 @@ impl Write for Shared {
 mod tests {
     use super::*;
     use anomalist_client::remains::Folder;
+
+    #[test]
+    fn a_folder_is_swept_as_a_whole() {
+        let folder = Folder::temporary("swept").unwrap();
+        for name in [".report.txt.4000001.tmp", ".r.4000001.tmp", ".x.tmp", "report.4000001.tmp"] {
+            fs::write(folder.path().join(name), "half").unwrap();
+        }
+        sweep_folder(folder.path(), b".");
+        let mut left: Vec<OsString> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".owner", ".x.tmp", "report.4000001.tmp"]);
+    }
 
     #[test]
     fn what_a_killed_process_began_is_removed_and_nothing_else() {

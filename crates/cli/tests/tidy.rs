@@ -44,6 +44,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("ui", 7),
     ("cli", 8),
     ("bench", 9),
+    ("simulate", 9),
 ];
 
 fn crates() -> Vec<PathBuf> {

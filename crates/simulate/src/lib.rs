@@ -14,6 +14,7 @@
 
 pub mod clients;
 pub mod disk;
+pub mod file;
 pub mod judge;
 pub mod stream;
 

@@ -4,7 +4,7 @@
 //! Everything in it can be read while the run goes on, and `anomalist check` takes the history as it takes
 //! any other. `runs/latest` is the newest.
 
-use crate::destination::{Destination, write_file};
+use crate::destination::{Destination, sweep_folder, write_file};
 use crate::exit::Failure;
 use anomalist_client::Output;
 use anomalist_format::Format;
@@ -43,6 +43,8 @@ impl RunFolder {
                 Err(e) => return Err(Failure::io(&path, e)),
             }
         }
+        // What the run before began to write when it was killed.
+        sweep_folder(&runs.join("latest"), b".");
         link_latest(runs, &path);
         let [transactions, events] = RECORDINGS;
         let history = path.join(match workload.recording() {

@@ -119,11 +119,14 @@ impl<A: Audience> Engine<A> {
             self.take(ingest.parse(block, Batch::default()), now)?;
         }
         // Connections ended with the process that they led to.
-        let ended = self.extra.positions.extract_if(.., |name, _| !is_resumed(self.file.as_deref(), name));
-        for (name, _) in ended {
-            let (source, name) = self.known.register(&name);
-            ingest.end(source, &name);
-        }
+        let (file, known) = (self.file.as_deref(), &self.known);
+        self.extra.positions.retain(|name, _| {
+            let resumed = is_resumed(file, name);
+            if !resumed {
+                ingest.end(known.register(name).0, name);
+            }
+            resumed
+        });
         Ok(())
     }
 

@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_log_ends_with_its_last_whole_frame() {
         let folder = Folder::temporary("log").unwrap();
-        let (medium, path) = (OnDisk::new(folder.path()).unwrap(), folder.path().join("log"));
+        let (medium, path) = (OnDisk::open(folder.path()).unwrap(), folder.path().join("log"));
         let open = || FrameLog::open(&*medium, "log").unwrap();
         open().0.append([&b"one"[..], b"", b"three"]).unwrap();
         let whole = fs::read(&path).unwrap();
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_hole_ends_a_log() {
         let folder = Folder::temporary("hole").unwrap();
-        let (medium, path) = (OnDisk::new(folder.path()).unwrap(), folder.path().join("log"));
+        let (medium, path) = (OnDisk::open(folder.path()).unwrap(), folder.path().join("log"));
         let open = || FrameLog::open(&*medium, "log").unwrap();
         open().0.append([&b"first"[..], b"12345678", b"third"]).unwrap();
         let mut bytes = fs::read(&path).unwrap();

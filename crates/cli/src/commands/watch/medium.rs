@@ -63,7 +63,7 @@ pub struct OnDisk(PathBuf);
 
 impl OnDisk {
     /// This folder, which is made if it is missing.
-    pub fn new(folder: &Path) -> io::Result<Shared> {
+    pub fn open(folder: &Path) -> io::Result<Shared> {
         fs::create_dir_all(folder)?;
         Ok(Arc::new(OnDisk(folder.to_owned())))
     }

@@ -74,7 +74,7 @@ fn source_name(path: &Path) -> String {
 fn setup(flags: &Flags) -> Result<Setup, Failure> {
     let options = options::checker(flags)?;
     let state = match &flags.state {
-        Some(folder) => Some((OnDisk::new(folder).map_err(|error| Failure::io(folder, error))?, SEGMENT)),
+        Some(folder) => Some((OnDisk::open(folder).map_err(|error| Failure::io(folder, error))?, SEGMENT)),
         None => None,
     };
     Ok(Setup {

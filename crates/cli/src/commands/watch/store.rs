@@ -74,7 +74,7 @@ impl DiskStore {
     /// A store that disappears with this value.
     pub fn temporary() -> Result<DiskStore, StoreError> {
         let folder = Folder::temporary("watch")?;
-        DiskStore::at(OnDisk::new(folder.path())?, SEGMENT, Some(folder))
+        DiskStore::at(OnDisk::open(folder.path())?, SEGMENT, Some(folder))
     }
 
     /// The store in this folder, as it was at its last commit, with segments of about this length.
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn a_crash_brings_back_the_last_commit() {
         let folder = Folder::temporary("store").unwrap();
-        let open = || DiskStore::open(OnDisk::new(folder.path()).unwrap(), SEGMENT).unwrap();
+        let open = || DiskStore::open(OnDisk::open(folder.path()).unwrap(), SEGMENT).unwrap();
         let mut store = open();
         let (a, b) = (store.append(b"first").unwrap(), store.append(&[7; 3000]).unwrap());
         store.put(b"k1", b"one").unwrap();
@@ -378,7 +378,7 @@ mod tests {
     fn a_map_that_was_begun_is_begun_again() {
         let folder = Folder::temporary("begun").unwrap();
         let whole = folder.path().join("whole");
-        drop(DiskStore::open(OnDisk::new(&whole).unwrap(), SEGMENT).unwrap());
+        drop(DiskStore::open(OnDisk::open(&whole).unwrap(), SEGMENT).unwrap());
         let map = fs::read(whole.join(MAP_FILE)).unwrap();
         for (number, cut) in [0, 1, 8, 9, 64, 512, 4096, map.len() / 2].into_iter().enumerate() {
             let state = folder.path().join(number.to_string());
@@ -386,7 +386,7 @@ mod tests {
             // redb writes its magic number last.
             let torn = [&[0; 9][..], &map[9..]].concat();
             fs::write(state.join(MAP_BEGUN), &torn[..cut]).unwrap();
-            let mut store = DiskStore::open(OnDisk::new(&state).unwrap(), SEGMENT).unwrap();
+            let mut store = DiskStore::open(OnDisk::open(&state).unwrap(), SEGMENT).unwrap();
             store.put(b"k", b"v").unwrap();
             store.commit().unwrap();
             assert!(!state.join(MAP_BEGUN).exists());

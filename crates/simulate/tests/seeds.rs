@@ -1,0 +1,44 @@
+//! Ten thousand seeds, in two halves that run beside each other. `ANOMALIST_SEEDS` sets the number of each
+//! half; `scripts/simulate` goes further.
+
+use anomalist_simulate::{Seen, simulate};
+use anomalist_testkit::number;
+
+fn half(first: u64) {
+    let seeds = number("ANOMALIST_SEEDS", 5_000);
+    let mut seen = Seen::default();
+    for seed in 0..seeds {
+        if let Err(message) = simulate(2 * seed + first, &mut seen) {
+            panic!("{message}");
+        }
+    }
+    // A simulation that never comes near what it is about would pass for nothing.
+    for what in [
+        "after a refused write",
+        "between operations",
+        "in a start",
+        "in an operation",
+        "power losses",
+        "spilled",
+        "violated",
+        "holds",
+        "killed clients",
+        "cancelled statements",
+        "files that failed",
+        "files that are whole",
+        "files that are not whole",
+    ] {
+        let times = seen.0.get(what).copied().unwrap_or(0);
+        assert!(times > seeds / 20, "{what}: {times} times in {seeds} seeds");
+    }
+}
+
+#[test]
+fn even_seeds() {
+    half(0);
+}
+
+#[test]
+fn odd_seeds() {
+    half(1);
+}
