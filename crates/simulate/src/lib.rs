@@ -1,6 +1,6 @@
 //! The engine of `watch`, the recorders and weakdb's store under one deterministic simulator.
 //!
-//! A seed makes a [`Plan`]: what clients do, in which order, and which faults happen. Running a plan has no
+//! A seed makes a plan: what clients do, in which order, and which faults happen. Running a plan has no
 //! clock, no threads and no file of this machine, so a plan always runs alike, and a plan with fewer steps
 //! is a plan. The judges are the offline check of timestamps, the checker and the brute-force oracle.
 //!
@@ -16,6 +16,7 @@ pub mod clients;
 pub mod disk;
 pub mod file;
 pub mod judge;
+pub mod sources;
 pub mod stream;
 
 use fastrand::Rng;

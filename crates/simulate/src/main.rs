@@ -1,13 +1,10 @@
-//! `simulate [--seed S | --progress FILE] [FIRST] LAST`: see `scripts/simulate`.
-
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers")]
+//! Simulates seeds from 0 on, or one: `scripts/simulate` says how.
 
 use anomalist_simulate::{Seen, simulate};
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A panic is caught and reported with its plan.
-    std::panic::set_hook(Box::new(|_| {}));
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
@@ -15,16 +12,21 @@ fn main() -> ExitCode {
         ["--progress", file, count] => {
             let done = std::fs::read_to_string(file).ok().map_or(0, |text| number(text.trim()));
             if done > 0 {
-                println!("{done} seeds were simulated before");
+                say(&format!("{done} seeds were simulated before"));
             }
             range(done, number(count), Some(file))
         }
         [count] if !count.starts_with('-') => range(0, number(count), None),
         _ => {
-            eprintln!("usage: simulate [--progress FILE] COUNT | --seed SEED");
+            say("usage: simulate [--progress FILE] COUNT | --seed SEED");
             ExitCode::from(3)
         }
     }
+}
+
+fn say(text: &str) {
+    // A closed pipe does not end a simulation.
+    _ = writeln!(std::io::stdout(), "{text}");
 }
 
 fn number(text: &str) -> u64 {
@@ -36,8 +38,12 @@ fn range(first: u64, end: u64, progress: Option<&str>) -> ExitCode {
     const STEP: u64 = 1_000;
     let mut seen = Seen::default();
     for seed in first..end {
-        if let Err(message) = simulate(seed, &mut seen) {
-            println!("{message}");
+        // A panic is caught and reported with its plan.
+        std::panic::set_hook(Box::new(|_| {}));
+        let simulated = simulate(seed, &mut seen);
+        _ = std::panic::take_hook();
+        if let Err(message) = simulated {
+            say(&message);
             return ExitCode::FAILURE;
         }
         if (seed + 1) % STEP == 0 || seed + 1 == end {
@@ -47,10 +53,10 @@ fn range(first: u64, end: u64, progress: Option<&str>) -> ExitCode {
                 kept.unwrap_or_else(|error| panic!("{file}: {error}"));
             }
             if (seed + 1) % (100 * STEP) == 0 {
-                println!("{} seeds", seed + 1);
+                say(&format!("{} seeds", seed + 1));
             }
         }
     }
-    println!("{} seeds, nothing wrong: {:?}", end.saturating_sub(first), seen.0);
+    say(&format!("{} seeds, nothing wrong: {:?}", end.saturating_sub(first), seen.0));
     ExitCode::SUCCESS
 }

@@ -124,9 +124,32 @@ fn sweep(place: &Path) {
             Err(error) => error.kind() == io::ErrorKind::NotFound && is_left(&entry.path()),
         };
         if gone {
-            // What cannot be removed stays.
-            let _ = fs::remove_dir_all(entry.path());
+            clear(&entry.path());
         }
+    }
+}
+
+/// Removes a folder whose owner was killed. A server that the owner had started may be about to end, and
+/// still write to it, so this tries again for a short time. The file of the owner goes last: as long as it
+/// is there, the next sweep tries again.
+fn clear(path: &Path) {
+    const TRIES: u32 = 10;
+    for _ in 0..TRIES {
+        let mut removed = true;
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            if entry.file_name() != OWNER {
+                let path = entry.path();
+                let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let gone = if folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                removed &= gone.is_ok();
+            }
+        }
+        if removed {
+            // What has no owner file is empty now.
+            let _ = fs::remove_dir_all(path);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
