@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates that are used by tests only.
-const INTERNAL: &[&str] = &["book", "literature", "testkit"];
+const INTERNAL: &[&str] = &["book", "literature", "simulate", "testkit"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

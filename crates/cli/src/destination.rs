@@ -3,6 +3,9 @@
 //!
 //! A history is written to a temporary name beside its own and renamed at the end, so no reader ever finds
 //! half a file under the name they asked for. Names ending in `.gz` or `.zst` are compressed.
+//!
+//! What is temporary is locked as long as its process lives. So the next process that writes to the same
+//! name knows what a killed one left, and removes it.
 
 use crate::exit::Failure;
 use crate::values::{Compression, compression};
@@ -37,8 +40,8 @@ pub struct Destination {
     path: PathBuf,
     writer: Option<Box<dyn HistoryWriter>>,
     stream: Option<Shared>,
-    /// The temporary name, as long as it exists.
-    temporary: Option<PathBuf>,
+    /// What is not complete, as long as it exists.
+    temporary: Option<Temporary>,
 }
 
 impl Destination {
@@ -62,9 +65,7 @@ impl Destination {
         } else {
             // Through a symbolic link, so that the link stays one.
             destination.path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-            let temporary = beside(&destination.path);
-            begun().push(temporary.clone());
-            let file = File::create(&temporary).map_err(io)?;
+            let (temporary, file) = Temporary::file(&destination.path).map_err(io)?;
             destination.temporary = Some(temporary);
             Box::new(file)
         };
@@ -89,9 +90,8 @@ impl Destination {
             let message = format!("{}: exists and is not an empty folder", path.shown());
             return Err(Failure::input(message));
         }
-        let temporary = beside(path);
-        begun().push(temporary.clone());
-        let writer = anomalist_format::writer(format, Sink::Directory(temporary.clone()), lossy)
+        let temporary = Temporary::folder(path).map_err(|error| Failure::io(path, error))?;
+        let writer = anomalist_format::writer(format, Sink::Directory(temporary.path.clone()), lossy)
             .map_err(|e| Failure::write(path, e));
         let mut destination =
             Destination { path: path.to_owned(), writer: None, stream: None, temporary: Some(temporary) };
@@ -116,12 +116,10 @@ impl Destination {
         if let Some(stream) = &self.stream {
             stream.finish().map_err(io)?;
         }
-        if let Some(temporary) = &self.temporary {
-            fs::rename(temporary, &self.path).map_err(io)?;
-            begun().retain(|other| other != temporary);
-            self.temporary = None;
+        match self.temporary.take() {
+            Some(temporary) => temporary.name(&self.path).map_err(io),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn reported(&self, result: Result<(), WriteError>) -> Result<(), Failure> {
@@ -131,13 +129,8 @@ impl Destination {
 
 impl Drop for Destination {
     fn drop(&mut self) {
-        // The writer first: it may hold files open.
+        // The writer first: it may hold files open. What is temporary removes itself.
         self.writer = None;
-        if let Some(temporary) = self.temporary.take() {
-            begun().retain(|other| *other != temporary);
-            // Whatever made us give up has been reported already.
-            _ = if temporary.is_dir() { fs::remove_dir_all(temporary) } else { fs::remove_file(temporary) };
-        }
     }
 }
 
@@ -150,11 +143,8 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
     if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return fs::write(path, content).map_err(io);
     }
-    let temporary = beside(path);
-    fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, path)).map_err(|error| {
-        _ = fs::remove_file(&temporary);
-        io(error)
-    })
+    let (temporary, mut file) = Temporary::file(path).map_err(io)?;
+    file.write_all(content).and_then(|()| temporary.name(path)).map_err(io)
 }
 
 /// Appends a summary of the run for GitHub's page about it, if it runs there. Other steps of the job write
@@ -181,12 +171,102 @@ pub fn can_be_written<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Resul
     Ok(())
 }
 
-/// A name beside `path` that is not in use.
-fn beside(path: &Path) -> PathBuf {
+/// A file or folder beside its final place. It is removed when this is dropped before it has its name.
+pub struct Temporary {
+    path: PathBuf,
+    /// Locked. The lock ends with the process, however that ends.
+    lock: Option<File>,
+}
+
+impl Temporary {
+    /// An empty file for what will be `path`.
+    pub fn file(path: &Path) -> io::Result<(Temporary, File)> {
+        sweep(path);
+        let mut temporary = Temporary::note(path);
+        loop {
+            let file = File::create(&temporary.path)?;
+            temporary.lock = locked(&file);
+            // Between these two calls another process may have taken it for that of a killed one.
+            if fs::metadata(&temporary.path).is_ok() {
+                return Ok((temporary, file));
+            }
+        }
+    }
+
+    /// An empty folder for what will be `path`.
+    fn folder(path: &Path) -> io::Result<Temporary> {
+        sweep(path);
+        let mut temporary = Temporary::note(path);
+        fs::create_dir(&temporary.path)?;
+        // Not every system opens folders.
+        temporary.lock = File::open(&temporary.path).ok().and_then(|folder| locked(&folder));
+        Ok(temporary)
+    }
+
+    fn note(path: &Path) -> Temporary {
+        let mut name = beginning(path);
+        name.push(format!("{}{TEMPORARY}", std::process::id()));
+        let path = path.with_file_name(name);
+        begun().push(path.clone());
+        Temporary { path, lock: None }
+    }
+
+    /// Gives it its name.
+    pub fn name(self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        begun().retain(|other| *other != self.path);
+        // It has its name, or what made us give up has been reported already.
+        _ = fs::remove_file(&self.path).or_else(|_| fs::remove_dir_all(&self.path));
+    }
+}
+
+/// The same file once more, locked. Where nothing can be locked, what a killed process leaves stays.
+fn locked(file: &File) -> Option<File> {
+    let again = file.try_clone().ok()?;
+    again.try_lock().ok().map(|()| again)
+}
+
+const TEMPORARY: &str = ".tmp";
+
+/// What the temporary names of `path` begin with.
+fn beginning(path: &Path) -> OsString {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or("anomalist".as_ref()));
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+    name.push(".");
+    name
+}
+
+/// Removes what killed processes began to write to `path`.
+fn sweep(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beginning = beginning(path);
+    sweep_folder(folder, beginning.as_encoded_bytes());
+}
+
+/// Removes what killed processes began to write in a folder, to names that begin so.
+pub fn sweep_folder(folder: &Path, beginning: &[u8]) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(beginning);
+        let rest = rest.and_then(|rest| rest.strip_suffix(TEMPORARY.as_bytes()));
+        let number = rest.and_then(|rest| rest.rsplit(|&byte| byte == b'.').next());
+        let whole = beginning.len() <= 1 || number == rest;
+        if !whole || !number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        {
+            continue;
+        }
+        let path = entry.path();
+        let plain = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir());
+        if plain && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // What cannot be removed stays.
+            _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        }
+    }
 }
 
 /// A compressing stream that its writer owns and that can still be finished, with its errors, afterwards.
@@ -252,5 +332,49 @@ impl Write for Shared {
 
     fn flush(&mut self) -> io::Result<()> {
         self.with(|w| w.flush())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anomalist_client::remains::Folder;
+
+    #[test]
+    fn a_folder_is_swept_as_a_whole() {
+        let folder = Folder::temporary("swept").unwrap();
+        for name in [".report.txt.4000001.tmp", ".r.4000001.tmp", ".x.tmp", "report.4000001.tmp"] {
+            fs::write(folder.path().join(name), "half").unwrap();
+        }
+        sweep_folder(folder.path(), b".");
+        let mut left: Vec<OsString> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".owner", ".x.tmp", "report.4000001.tmp"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_began_is_removed_and_nothing_else() {
+        let folder = Folder::temporary("destination").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in [".h.txt.4000001.tmp", ".h.txt.x.tmp", ".other.txt.4000001.tmp", ".h.txt..tmp"] {
+            fs::write(path(name), "half").unwrap();
+        }
+        fs::create_dir(path(".h.txt.4000002.tmp")).unwrap();
+        fs::write(path(".h.txt.4000002.tmp/part"), "half").unwrap();
+        let (living, _file) = Temporary::file(&path("h.txt")).unwrap();
+        write_file(&path("h.txt.more"), b"whole").unwrap();
+        sweep(&path("h.txt"));
+        assert!(living.path.exists(), "another process still writes");
+        drop(living);
+        write_file(&path("h.txt"), b"whole").unwrap();
+        assert_eq!(fs::read(path("h.txt")).unwrap(), b"whole");
+        let mut left: Vec<OsString> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(
+            left,
+            [".h.txt..tmp", ".h.txt.x.tmp", ".other.txt.4000001.tmp", ".owner", "h.txt", "h.txt.more"]
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Folders of runs: `runs/<time>-<name>/`, one per run, and `runs/latest`, which leads to the newest.
 
+use crate::destination::sweep_folder;
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -31,6 +32,8 @@ impl Fresh {
                 Err(e) => return Err(Failure::io(&path, e)),
             }
         }
+        // What the run before began to write when it was killed.
+        sweep_folder(&runs.join("latest"), b".");
         link_latest(runs, &path);
         Ok(Fresh { path, started })
     }

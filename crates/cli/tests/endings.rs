@@ -218,10 +218,20 @@ fn a_killed_test_leaves_a_recording_that_says_so() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the binary starts");
-        std::thread::sleep(Duration::from_millis(1500));
+        let latest = scratch.path("runs/latest");
+        // Until something is recorded, however busy the machine is.
+        let until = Instant::now() + Duration::from_secs(60);
+        let recorded = || {
+            let files = fs::read_dir(&latest).into_iter().flatten().flatten();
+            files
+                .filter(|f| f.file_name().to_string_lossy().starts_with("history"))
+                .any(|f| f.metadata().is_ok_and(|file| file.len() > 100_000))
+        };
+        while !recorded() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         child.kill().expect("it runs");
         child.wait().expect("it is gone");
-        let latest = scratch.path("runs/latest");
         let run = anomalist(&["check", &latest, "--level", "serializable"]).expect(3);
         assert!(run.stderr().contains("the recording was cut off"), "{workload}: {}", run.stderr());
         let run = anomalist(&["check", &latest, "--level", "serializable", "--lossy"]);

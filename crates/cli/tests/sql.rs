@@ -180,3 +180,32 @@ fn flags_that_make_no_sense_are_refused() {
     let required = ["sql", "--level", "serializable", "--runs", &scratch.path("runs")];
     Run::new(&[&required[..], &largest[..]].concat(), b"", &[("DATABASE_URL", "")]).expect(0);
 }
+
+/// A run that is killed leaves its tables in the file. The next one drops them and no others.
+#[cfg(unix)]
+#[test]
+fn the_next_run_drops_what_a_killed_one_left() {
+    let scratch = Scratch::new("sql-killed");
+    let file = scratch.path("s.db");
+    let url = format!("sqlite:{file}");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_anomalist"))
+        .args(["sql", &url, "--duration", "60s", "-q"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the binary starts");
+    let holds_tables = || {
+        let files = [file.clone(), format!("{file}-wal")].map(|name| std::fs::read(name).unwrap_or_default());
+        let made = b"anomalist_sql_made";
+        files.iter().any(|bytes| bytes.windows(made.len()).any(|window| window == made))
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !holds_tables() && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it is gone");
+    for _ in 0..2 {
+        let run = anomalist(&["sql", &url, "--duration", "300ms", "--isolation", "deferred", "-q"]);
+        assert!(run.ended_with(0) || run.ended_with(2), "{}{}", run.text(), run.stderr());
+    }
+}

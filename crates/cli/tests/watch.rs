@@ -427,7 +427,8 @@ fn generated_load_arrives_out_of_order_and_is_judged_the_same() {
     let reference = standing(&events(&reference.stdout));
     for scheme in ["tcp", "http"] {
         let flag = if scheme == "tcp" { "--listen" } else { "--http" };
-        let mut watch = start(&[flag, "0", "--level", "session-ser", "--exit-when-idle", "300ms"]);
+        // Long enough for a generator that a busy machine starts late.
+        let mut watch = start(&[flag, "0", "--level", "session-ser", "--exit-when-idle", "3s"]);
         let address = format!("{scheme}://{}", watch.address());
         let arrival =
             ["--arrival", "normal(100ms,10ms)", "--rate", "20000", "--batch", "100", "-o", &address];

@@ -63,7 +63,7 @@ mod cells;
 pub mod collect;
 mod exec;
 mod online;
-mod record;
+pub mod record;
 pub mod remains;
 mod run;
 mod simulated;

@@ -23,12 +23,18 @@ const NEMESIS: &str = "nemesis";
 
 /// A transaction as its client saw it. Times are in nanoseconds since the run began.
 #[derive(Clone)]
-pub(crate) struct Finished {
+pub struct Finished {
+    /// By which process.
     pub process: u64,
+    /// What it asked for.
     pub ops: Vec<Op>,
+    /// What it got, as far as it came.
     pub answers: Vec<Answer>,
+    /// How it ended.
     pub ended: Ended,
+    /// When it began.
     pub invoked: u64,
+    /// When it ended.
     pub completed: u64,
     /// Its number in the run.
     pub number: u64,
@@ -37,24 +43,33 @@ pub(crate) struct Finished {
 }
 
 /// Something that happened, in the order in which it happened.
-pub(crate) enum Entry {
+pub enum Entry {
     /// A transaction begins. It is passed on only where the history needs it.
     Began {
+        /// By which process.
         process: u64,
+        /// What it will ask for.
         ops: Vec<Op>,
+        /// When.
         at: u64,
     },
+    /// A transaction has ended.
     Finished(Finished),
+    /// The database was disturbed.
     Fault {
+        /// How.
         name: String,
+        /// More about it.
         detail: String,
+        /// Since when.
         began: u64,
+        /// Until when.
         ended: u64,
     },
 }
 
 /// Writes entries.
-pub(crate) struct Recorder {
+pub struct Recorder {
     workload: Workload,
     to: To,
 }
@@ -65,6 +80,7 @@ enum To {
 }
 
 impl Recorder {
+    /// Gets ready to write what happens in this workload.
     pub fn new(workload: Workload, out: Box<dyn Write + Send>) -> Result<Recorder, WriteError> {
         let to = match workload.recording() {
             Recording::Events => To::Events { out, text: marker(RECORDING) },
@@ -78,6 +94,7 @@ impl Recorder {
         workload.recording() == Recording::Events
     }
 
+    /// Takes an entry, and writes it at once or later.
     pub fn push(&mut self, entry: Entry) -> Result<(), WriteError> {
         match &mut self.to {
             To::Transactions { batch, .. } => {
@@ -126,6 +143,7 @@ impl Recorder {
         Ok(())
     }
 
+    /// Writes the rest, and that it is the end.
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.flush()?;
         match self.to {

@@ -14,7 +14,7 @@ mod processes;
 pub use folder::Folder;
 #[cfg(unix)]
 pub use processes::descendants;
-pub use processes::{Noted, kill_tree, start};
+pub use processes::{Noted, is_alive, kill_tree, start};
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,9 +1,16 @@
 //! A place of its own for the tables of a run, so that no other tables are touched.
+//!
+//! A file of SQLite has no such places. There a table of this module's own notes what is about to be made,
+//! and by which process, so that the next run drops what a killed one left and nothing else.
 
 use crate::Flavour;
+use anomalist_client::remains::is_alive;
 use anomalist_databases::{Connection, Error, Kind, Value};
 use anomalist_sqltext::ast::{ObjectName, ObjectNamePart, Statement};
 use anomalist_sqltext::parse;
+
+/// What was made in a file of SQLite.
+const NOTES: &str = "anomalist_sql_made";
 
 /// A schema of PostgreSQL, a database of MySQL; in SQLite the file itself, and tables that are already
 /// there are an error.
@@ -77,14 +84,53 @@ impl Namespace {
         statements.iter().rev().filter_map(created).collect()
     }
 
-    /// Refuses statements that would create what is there already. It belongs to the user, and would be
-    /// dropped in the end.
-    pub(crate) fn refuse_existing(
+    /// Drops what a killed process made.
+    fn sweep(connection: &mut dyn Connection) -> Result<(), Error> {
+        let noted = "SELECT COUNT(*) FROM sqlite_schema WHERE name = ?";
+        if connection.query(noted, &[Value::Text(NOTES.to_owned())])?.int() == Some(0) {
+            return Ok(());
+        }
+        let made = connection.query(&format!("SELECT process, kind, name FROM {NOTES}"), &[])?.rows;
+        let lives = |row: &Vec<Value>| {
+            let process = row.first().and_then(Value::as_int).and_then(|process| u32::try_from(process).ok());
+            process.is_none_or(|process| process != std::process::id() && is_alive(process))
+        };
+        if made.iter().any(lives) {
+            return Ok(());
+        }
+        for row in made {
+            if let [_, Value::Text(kind), Value::Text(name)] = &row[..] {
+                connection.run(&format!("DROP {kind} IF EXISTS {name}"))?;
+            }
+        }
+        connection.run(&format!("DROP TABLE IF EXISTS {NOTES}")).map(drop)
+    }
+
+    /// Notes what these statements are about to create. Refuses what is there already: it belongs to the
+    /// user or to a run that goes on, and would be dropped in the end.
+    pub(crate) fn claim(&self, connection: &mut dyn Connection, statements: &[&str]) -> Result<(), Error> {
+        let created = self.created(statements);
+        if created.is_empty() {
+            return Ok(());
+        }
+        Namespace::sweep(connection)?;
+        self.refuse_existing(connection, &created)?;
+        let columns = "process INTEGER, kind TEXT, name TEXT";
+        connection.run(&format!("CREATE TABLE IF NOT EXISTS {NOTES} ({columns})"))?;
+        for (kind, name) in created {
+            let (process, kind) = (i64::from(std::process::id()), Value::Text(kind.to_owned()));
+            let values = [Value::Int(process), kind, Value::Text(name.to_string())];
+            connection.query(&format!("INSERT INTO {NOTES} VALUES (?, ?, ?)"), &values)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_existing(
         &self,
         connection: &mut dyn Connection,
-        statements: &[&str],
+        created: &[(&'static str, ObjectName)],
     ) -> Result<(), Error> {
-        for (kind, name) in self.created(statements) {
+        for (kind, name) in created {
             let bare = name.0.last().and_then(ObjectNamePart::as_ident).map(|i| i.value.clone());
             let known = "SELECT COUNT(*) FROM sqlite_schema WHERE lower(name) = lower(?)";
             let reply = connection.query(known, &[Value::Text(bare.unwrap_or_default())])?;
@@ -100,7 +146,11 @@ impl Namespace {
     /// Statements that take back what these ones created. It was not there before.
     pub fn undo(&self, statements: &[&str]) -> Vec<String> {
         let dropped = |(kind, name): (&str, ObjectName)| format!("DROP {kind} IF EXISTS {name}");
-        self.created(statements).into_iter().map(dropped).collect()
+        let mut undo: Vec<String> = self.created(statements).into_iter().map(dropped).collect();
+        if !undo.is_empty() {
+            undo.push(format!("DROP TABLE IF EXISTS {NOTES}"));
+        }
+        undo
     }
 
     /// Statements that remove it.

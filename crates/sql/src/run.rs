@@ -89,7 +89,7 @@ pub(crate) fn create(
     for statement in [namespace.clear(), namespace.enter()].concat() {
         control.run(&statement)?;
     }
-    namespace.refuse_existing(control, &all(statements, later))?;
+    namespace.claim(control, &all(statements, later))?;
     let mut rows = 1;
     for statement in statements {
         let created = match &mut instrumenter {

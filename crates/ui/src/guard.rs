@@ -13,7 +13,7 @@
 //! Answers forbid everything that the pages do not need ([`secured`]). There is no CORS header: other
 //! origins cannot read anything.
 
-use crate::private::random_name;
+use crate::names::random_name;
 use anomalist_http::{IntoResponse, Method, Request, Response, StatusCode, header};
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -2,7 +2,7 @@
 
 use crate::fields::Invocation;
 use crate::job::{Job, Start};
-use crate::private::random_name;
+use crate::names::random_name;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;

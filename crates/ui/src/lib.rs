@@ -27,14 +27,14 @@ mod guard;
 mod job;
 mod jobs;
 mod lattice;
-mod private;
+mod names;
 mod routes;
 mod tally;
 mod tops;
 mod uploads;
 
 pub use fields::{Invocation, Output, Refusal, Target};
-pub use private::random_name;
+pub use names::random_name;
 
 use anomalist_http::{Limits, Router, Server, blocking};
 use guard::Guard;

@@ -8,9 +8,9 @@ use crate::folders::{Folders, Item};
 use crate::guard::{Denial, Guard, Pass, REPORT_POLICY, secured};
 use crate::job::Job;
 use crate::jobs::{Jobs, Unstarted};
-use crate::private::Private;
 use crate::uploads::{Refused, Uploads};
 use crate::{Commands, PART, Settings, assets, lattice};
+use anomalist_client::remains::Folder;
 use anomalist_http::{IntoResponse, Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
 use std::io;
@@ -33,7 +33,7 @@ pub(crate) struct App {
     most_jobs: usize,
     lattice: String,
     // Removed last.
-    private: Private,
+    private: Folder,
 }
 
 /// Something went wrong: a status, and why.
@@ -89,7 +89,7 @@ fn answer(value: &Value) -> Response {
 
 impl App {
     pub(crate) fn new(settings: Settings, guard: Guard) -> io::Result<App> {
-        let private = Private::create()?;
+        let private = Folder::temporary("ui")?;
         Ok(App {
             guard,
             folders: Arc::new(Folders::new(&settings.folders)?),

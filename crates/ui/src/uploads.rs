@@ -3,7 +3,7 @@
 //! The size is stated first, so a file that is too large is refused before any of it is sent. Parts must
 //! follow each other; what exceeds the stated size is refused too.
 
-use crate::private::random_name;
+use crate::names::random_name;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -28,6 +28,11 @@ pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     at(file, offset, |mut file| file.write_all(bytes))
 }
 
+/// Does nothing: the standard library opens no folders here.
+pub fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// Fails: the standard library does not say which file it is.
 pub fn identity(_metadata: &Metadata) -> io::Result<(u64, u64)> {
     Err(unsupported("following a file"))

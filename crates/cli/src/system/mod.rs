@@ -9,9 +9,9 @@ mod elsewhere;
 mod unix;
 
 #[cfg(not(unix))]
-pub use elsewhere::{account, connect, identity, listen, read_at, write_all_at};
+pub use elsewhere::{account, connect, identity, listen, read_at, sync_folder, write_all_at};
 #[cfg(unix)]
-pub use unix::{account, connect, identity, listen, read_at, write_all_at};
+pub use unix::{account, connect, identity, listen, read_at, sync_folder, write_all_at};
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -17,6 +17,11 @@ pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)
 }
 
+/// Forces to disk which files a folder has.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
 /// Two files are the same if their identities are.
 pub fn identity(metadata: &Metadata) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))

@@ -16,3 +16,8 @@ pub fn start(_command: &mut Command) -> io::Result<(Child, Noted)> {
 
 /// No process was started.
 pub fn kill_tree(_pid: u32) {}
+
+/// Whether a process with this number is there. The standard library does not say.
+pub fn is_alive(_pid: u32) -> bool {
+    true
+}

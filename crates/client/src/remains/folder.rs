@@ -10,11 +10,16 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file that is locked as long as its folder's owner lives.
 const OWNER: &str = ".owner";
+/// Its name before it is locked.
+const MAKER: &str = ".making";
 /// What the names of folders begin with.
 const PREFIX: &str = "anomalist-";
+/// A folder that has no owner after this time gets none: its maker was killed while it made it.
+const MAKING: Duration = Duration::from_secs(60);
 
 /// A folder that is removed, with everything in it, when this is dropped.
 #[derive(Debug)]
@@ -44,7 +49,7 @@ impl Folder {
         remains.folders.push(path.to_owned());
         drop(remains);
         // Locked before it has its name: a sweep finds no file that is not locked.
-        let hidden = path.join(".making");
+        let hidden = path.join(MAKER);
         let owner = File::create_new(&hidden)
             .and_then(|file| file.lock().map(|()| file))
             .and_then(|file| fs::rename(&hidden, path.join(OWNER)).map(|()| file));
@@ -114,12 +119,58 @@ fn sweep(place: &Path) {
         if !named || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        let owner = open(&entry.path().join(OWNER));
-        if owner.is_ok_and(|owner| owner.try_lock().is_ok()) {
-            // What cannot be removed stays.
-            let _ = fs::remove_dir_all(entry.path());
+        let gone = match open(&entry.path().join(OWNER)) {
+            Ok(owner) => owner.try_lock().is_ok(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound && is_left(&entry.path()),
+        };
+        if gone {
+            clear(&entry.path());
         }
     }
+}
+
+/// Removes a folder whose owner was killed. A server that the owner had started may be about to end, and
+/// still write to it, so this tries again for a short time. The file of the owner goes last: as long as it
+/// is there, the next sweep tries again.
+fn clear(path: &Path) {
+    const TRIES: u32 = 10;
+    for _ in 0..TRIES {
+        let mut removed = true;
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            if entry.file_name() != OWNER {
+                let path = entry.path();
+                let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let gone = if folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                removed &= gone.is_ok();
+            }
+        }
+        if removed {
+            // What has no owner file is empty now.
+            let _ = fs::remove_dir_all(path);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Whether this is a private folder of this account that was made some time ago, and nothing is in it but
+/// the file that would have become its owner.
+fn is_left(path: &Path) -> bool {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return false };
+    let old = metadata.modified().is_ok_and(|made| made.elapsed().is_ok_and(|age| age > MAKING));
+    let Ok(mut entries) = fs::read_dir(path) else { return false };
+    old && is_private(&metadata) && entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == MAKER))
+}
+
+#[cfg(unix)]
+fn is_private(metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    metadata.mode() & 0o777 == 0o700 && metadata.uid() == rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn is_private(_: &fs::Metadata) -> bool {
+    false
 }
 
 #[cfg(test)]
@@ -137,8 +188,19 @@ mod tests {
         fs::create_dir(path("anomalist-unknown")).unwrap();
         fs::create_dir(path("other")).unwrap();
         fs::write(path("other/.owner"), "").unwrap();
+        // One that was killed before there was an owner, long ago.
+        for (name, content) in [("anomalist-begun", ".making"), ("anomalist-used", "data")] {
+            private().create(path(name)).unwrap();
+            fs::write(path(name).join(content), "").unwrap();
+            let long_ago = std::time::SystemTime::now() - 2 * MAKING;
+            File::open(path(name)).unwrap().set_modified(long_ago).unwrap();
+        }
+        private().create(path("anomalist-young")).unwrap();
         sweep(place.path());
         assert!(!path("anomalist-dead").exists());
+        #[cfg(unix)]
+        assert!(!path("anomalist-begun").exists());
+        assert!(path("anomalist-used").exists() && path("anomalist-young").exists());
         for kept in [living.path(), &path("anomalist-unknown"), &path("other")] {
             assert!(kept.exists(), "{}", kept.display());
         }

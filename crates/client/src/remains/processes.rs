@@ -4,7 +4,7 @@
 //! the group is killed.
 
 use super::remains;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -96,4 +96,11 @@ pub fn descendants(pid: u32) -> Vec<u32> {
     }
     found.sort_unstable();
     found
+}
+
+/// Whether a process with this number is there.
+pub fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // One of another account refuses the question.
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }

@@ -4,6 +4,7 @@
 //! Transactions are delayed as `anomalist_workload::Arrivals` says. With a rate, lines are sent in real
 //! time, a batch at a time; without one, as fast as they are taken.
 
+use crate::destination::Temporary;
 use crate::exit::Failure;
 use crate::{interrupt, system};
 use anomalist_format::{Format, Sink};
@@ -49,6 +50,17 @@ fn connect(output: &Path) -> Result<Target, Failure> {
     Ok(Target::Stream(Box::new(BufWriter::new(std::fs::File::create(output).map_err(io)?))))
 }
 
+/// Where lines go, and what gets its name in the end: a file that is not sent in real time appears when it
+/// is complete.
+fn target(output: &Path, paced: bool) -> Result<(Target, Option<Temporary>), Failure> {
+    let fresh = std::fs::metadata(output).map_or(true, |found| found.is_file());
+    if paced || is_address(output) || output.as_os_str() == "-" || !fresh {
+        return Ok((connect(output)?, None));
+    }
+    let (temporary, file) = Temporary::file(output).map_err(|error| Failure::io(output, error))?;
+    Ok((Target::Stream(Box::new(BufWriter::new(file))), Some(temporary)))
+}
+
 /// Sends what a generator makes.
 pub fn send(
     generator: Generator,
@@ -59,8 +71,9 @@ pub fn send(
     output: &Path,
     mut progress: impl FnMut(u64),
 ) -> Result<(), Failure> {
+    let (target, temporary) = target(output, paced)?;
     let mut sender = Sender {
-        target: connect(output)?,
+        target,
         output,
         batch: Vec::new(),
         lines: 0,
@@ -90,7 +103,10 @@ pub fn send(
     }
     sender.flush()?;
     progress(sender.sent);
-    Ok(())
+    match temporary {
+        Some(temporary) => temporary.name(output).map_err(|error| Failure::io(output, error)),
+        None => Ok(()),
+    }
 }
 
 struct Sender<'a> {

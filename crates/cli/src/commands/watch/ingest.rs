@@ -5,6 +5,7 @@
 //! with `[`: then it is an array, as TimeKiller writes its files, and objects are recognised by their
 //! braces.
 
+use super::sources::NAMED;
 use anomalist_format::{StreamError, StreamReader};
 use anomalist_online::{Batch, Origin};
 use std::collections::HashMap;
@@ -76,6 +77,13 @@ pub struct Place {
     pub open_line: u64,
 }
 
+impl Place {
+    /// The beginning of what follows so many lines.
+    pub fn after(lines: u64) -> Place {
+        Place { lines, ..Place::default() }
+    }
+}
+
 /// Parses blocks of any number of sources.
 #[derive(Default)]
 pub struct Ingest {
@@ -106,11 +114,20 @@ impl Ingest {
             self.lines(&bytes, &mut place, &mut parsed);
         }
         parsed.block.bytes = bytes;
-        if !parsed.block.last {
-            self.places.insert(parsed.block.source, place.clone());
+        self.places.insert(parsed.block.source, place.clone());
+        if parsed.block.last {
+            self.end(parsed.block.source, &parsed.block.name);
         }
         parsed.place = place;
         parsed
+    }
+
+    /// A source has ended. One that has given itself a name may come again, and its lines are counted on.
+    pub fn end(&mut self, source: u32, name: &str) {
+        let place = self.places.remove(&source).unwrap_or_default();
+        if name.starts_with(NAMED) {
+            self.places.insert(source, Place::after(place.lines));
+        }
     }
 
     fn lines(&mut self, bytes: &[u8], place: &mut Place, parsed: &mut Parsed) {

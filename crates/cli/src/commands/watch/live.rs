@@ -7,9 +7,11 @@
 //! is.
 
 use super::bytes;
+use super::engine::Audience;
 use super::metrics::Snapshot;
 use super::report::Voice;
 use crate::cli::Global;
+use crate::exit::Failure;
 use crate::terminal::{self, wrap};
 use anomalist_online::{Event, Finding};
 use anomalist_report::{colors, printable, thousands};
@@ -65,18 +67,6 @@ impl Live {
         }
     }
 
-    /// Takes note of what would be printed; true if it need not be.
-    pub fn note(&mut self, event: Option<&Event>, line: &str) -> bool {
-        let Live::View(view) = self else { return false };
-        match event {
-            Some(event @ (Event::Violation(_) | Event::Retracted(_) | Event::Provisional { .. })) => {
-                view.note(event)
-            }
-            Some(Event::Fault { .. }) | None => view.note_error(line),
-        }
-        true
-    }
-
     /// Draws.
     pub fn show(&mut self, voice: &Voice, now: &Snapshot, rate: f64, took: Duration) {
         let text = match self {
@@ -106,6 +96,24 @@ impl Live {
             Live::View(view) => view.groups(voice, Screen::of_terminal(false).width),
             Live::Silent | Live::Line(_) => String::new(),
         }
+    }
+}
+
+impl Audience for Live {
+    fn note(&mut self, event: Option<&Event>, line: &str) -> bool {
+        let Live::View(view) = self else { return false };
+        match event {
+            Some(event @ (Event::Violation(_) | Event::Retracted(_) | Event::Provisional { .. })) => {
+                view.note(event)
+            }
+            Some(Event::Fault { .. }) | None => view.note_error(line),
+        }
+        true
+    }
+
+    fn print(&mut self, text: &str) -> Result<(), Failure> {
+        self.clear();
+        terminal::print(text)
     }
 }
 

@@ -7,10 +7,13 @@
 //! here are its clock, its store, what comes in and what goes out.
 
 mod earlier;
+pub mod engine;
+mod frames;
 mod growing;
 mod http;
 pub mod ingest;
 mod live;
+pub mod medium;
 mod metrics;
 mod options;
 mod report;
@@ -20,7 +23,9 @@ mod sources;
 mod state;
 pub mod store;
 
+pub use report::Voice;
 pub use run::run;
+pub use sources::{Known, NAMED};
 
 use crate::values;
 use anomalist_level::Level;

@@ -276,7 +276,7 @@ where
             let known = hub.known.lines_of(&asked);
             name = format!("{NAMED}{asked}");
             if writeln!(writer, "{{\"next\":{known}}}").is_ok() {
-                acks = Some(acknowledge(writer, known));
+                acks = Some(acknowledge(writer));
             }
         }
         let (source, name) = hub.known.register(&name);
@@ -311,11 +311,11 @@ fn hello(reader: &mut impl Read, read: &mut Vec<u8>) -> Option<String> {
 }
 
 /// Tells a client what was taken in.
-fn acknowledge(mut writer: impl Write + Send + 'static, known: u64) -> Sender<Taken> {
+fn acknowledge(mut writer: impl Write + Send + 'static) -> Sender<Taken> {
     let (sender, taken) = channel::<Taken>();
     thread::spawn(move || {
         for taken in taken {
-            if writeln!(writer, "{{\"ack\":{}}}", known + taken.lines).is_err() {
+            if writeln!(writer, "{{\"ack\":{}}}", taken.lines).is_err() {
                 break;
             }
         }

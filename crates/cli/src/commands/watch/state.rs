@@ -9,19 +9,18 @@
 //! faults of the stream: those that the log has are not reported again when their lines are fed again.
 //!
 //! This is safe against the end of the process at any point. The end of the machine may cost what arrived
-//! since the last checkpoint, because logs are not forced to disk.
+//! since the last checkpoint, because logs are forced to disk only when they end: a log that follows
+//! another is found only if the other is whole.
 
+use super::frames::FrameLog;
 use super::ingest::Place;
+use super::medium::{How, Opened, Shared};
 use super::report::Lines;
-use super::store::{DiskStore, FrameLog};
+use super::store::DiskStore;
 use crate::exit::Failure;
-use crate::system;
-use anomalist_format::PathName;
 use anomalist_online::{Reported, decode_reported, encode_reported};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::path::{Path, PathBuf};
 
 /// How far a source that can be read again was taken in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +48,7 @@ pub struct Extra {
     pub now: u64,
     /// Lines read, malformed, without timestamps.
     pub lines: [u64; 3],
-    /// Sources that can be read again, and standard input.
+    /// Sources that can be read again, standard input, and connections that were open.
     pub positions: BTreeMap<String, Position>,
     /// Lines taken in from sources that have given a name.
     pub named: BTreeMap<String, u64>,
@@ -135,11 +134,11 @@ pub struct Journaled {
 
 /// The logs of a state.
 pub struct State {
-    folder: PathBuf,
+    medium: Shared,
     generation: u32,
     journal: FrameLog,
     events: FrameLog,
-    printed: File,
+    printed: Printed,
 }
 
 /// What the logs held.
@@ -151,62 +150,85 @@ pub struct Recovered {
     pub printed: [u64; 2],
 }
 
-fn path_of(folder: &Path, what: &str, generation: u32) -> PathBuf {
-    folder.join(format!("{what}-{generation}"))
+/// How far printing got: two numbers and a checksum, in two slots by turns. Half of a slot does not count,
+/// and then the other does.
+struct Printed {
+    file: Box<dyn Opened>,
+    slot: u64,
+}
+
+impl Printed {
+    const NUMBERS: usize = 16;
+    const SLOT: usize = Printed::NUMBERS + 4;
+
+    fn open(medium: &Shared) -> std::io::Result<(Printed, [u64; 2])> {
+        let file = medium.open("printed", How::Any)?;
+        let (mut known, mut newest) = ([0; 2], 0);
+        for slot in 0..2 {
+            let mut bytes = [0; Printed::SLOT];
+            let (numbers, sum) = match file.read(&mut bytes, slot * Printed::SLOT as u64) {
+                Ok(()) => bytes.split_at(Printed::NUMBERS),
+                Err(_) => continue,
+            };
+            if sum == crc32fast::hash(numbers).to_le_bytes() {
+                let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
+                let found = [number(&numbers[..8]), number(&numbers[8..])];
+                // Both only grow.
+                if found >= known {
+                    (known, newest) = (found, slot);
+                }
+            }
+        }
+        Ok((Printed { file, slot: newest }, known))
+    }
+
+    fn note(&mut self, seq: u64, faults: u64) -> std::io::Result<()> {
+        let numbers = [seq.to_le_bytes(), faults.to_le_bytes()].concat();
+        let sum = crc32fast::hash(&numbers).to_le_bytes();
+        self.slot = 1 - self.slot;
+        self.file.write(&[&numbers[..], &sum].concat(), self.slot * Printed::SLOT as u64)
+    }
+}
+
+fn name_of(what: &str, generation: u32) -> String {
+    format!("{what}-{generation}")
 }
 
 impl State {
     /// The store of a state.
-    pub fn store(folder: &Path) -> Result<DiskStore, Failure> {
-        DiskStore::open(folder).map_err(|error| {
-            Failure::input(format_args!("{}: {error} (is another watch using this state?)", folder.shown()))
+    pub fn store(medium: &Shared, segment: u64) -> Result<DiskStore, Failure> {
+        DiskStore::open(medium.clone(), segment).map_err(|error| {
+            Failure::input(format_args!("{}: {error} (is another watch using this state?)", medium.shown()))
         })
     }
 
     /// Opens the logs, and reads what they hold since a generation.
-    pub fn open(folder: &Path, since: u32) -> Result<(State, Recovered), Failure> {
-        let io = |error| Failure::io(folder, error);
+    pub fn open(medium: Shared, since: u32) -> Result<(State, Recovered), Failure> {
+        let opened = State::open_logs(medium.clone(), since);
+        opened.map_err(|error| Failure::input(format_args!("{}: {error}", medium.shown())))
+    }
+
+    fn open_logs(medium: Shared, since: u32) -> std::io::Result<(State, Recovered)> {
         let mut recovered = Recovered::default();
         let mut generation = since;
-        loop {
-            let (journal, events) =
-                (path_of(folder, "journal", generation), path_of(folder, "events", generation));
-            for frame in FrameLog::read(&journal).map_err(io)? {
-                recovered.journal.extend(decode_block(frame));
-            }
-            for frame in FrameLog::read(&events).map_err(io)? {
-                recovered.events.extend(decode_event(&frame));
-            }
-            if !path_of(folder, "journal", generation + 1).exists() {
-                break;
+        let names = medium.names()?;
+        let (journal, events) = loop {
+            let (journal, blocks) = FrameLog::open(&*medium, &name_of("journal", generation))?;
+            recovered.journal.extend(blocks.into_iter().filter_map(decode_block));
+            let (events, logged) = FrameLog::open(&*medium, &name_of("events", generation))?;
+            recovered.events.extend(logged.iter().filter_map(|frame| decode_event(frame)));
+            if !names.contains(&name_of("journal", generation + 1)) {
+                break (journal, events);
             }
             generation += 1;
-        }
-        let printed = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(folder.join("printed"))
-            .map_err(io)?;
-        for (offset, known) in [0, 8].into_iter().zip(&mut recovered.printed) {
-            let mut number = [0; 8];
-            if system::read_exact_at(&printed, &mut number, offset).is_ok() {
-                *known = u64::from_le_bytes(number);
-            }
-        }
-        let state = State {
-            journal: FrameLog::open(&path_of(folder, "journal", generation)).map_err(io)?,
-            events: FrameLog::open(&path_of(folder, "events", generation)).map_err(io)?,
-            folder: folder.to_owned(),
-            generation,
-            printed,
         };
-        Ok((state, recovered))
+        let (printed, known) = Printed::open(&medium)?;
+        recovered.printed = known;
+        Ok((State { medium, generation, journal, events, printed }, recovered))
     }
 
     fn io(&self, error: std::io::Error) -> Failure {
-        Failure::io(&self.folder, error)
+        Failure::input(format_args!("{}: {error}", self.medium.shown()))
     }
 
     /// Keeps a block that cannot be read again.
@@ -230,28 +252,33 @@ impl State {
     }
 
     /// Notes that events up to a number were printed, and so many faults.
-    pub fn printed(&self, seq: u64, faults: u64) -> Result<(), Failure> {
-        let numbers = [seq.to_le_bytes(), faults.to_le_bytes()].concat();
-        system::write_all_at(&self.printed, &numbers, 0).map_err(|error| self.io(error))
+    pub fn printed(&mut self, seq: u64, faults: u64) -> Result<(), Failure> {
+        self.printed.note(seq, faults).map_err(|error| self.io(error))
     }
 
     /// Begins the logs that follow the next checkpoint; its number.
     pub fn turn(&mut self) -> Result<u32, Failure> {
+        self.follow().map_err(|error| self.io(error))?;
+        Ok(self.generation)
+    }
+
+    fn follow(&mut self) -> std::io::Result<()> {
+        self.journal.sync()?;
+        self.events.sync()?;
         let next = self.generation + 1;
         // The events first: a journal without its events is found at a restart, and read with an empty log.
-        self.events = FrameLog::open(&path_of(&self.folder, "events", next)).map_err(|e| self.io(e))?;
-        self.journal = FrameLog::open(&path_of(&self.folder, "journal", next)).map_err(|e| self.io(e))?;
+        self.events = FrameLog::open(&*self.medium, &name_of("events", next))?.0;
+        self.journal = FrameLog::open(&*self.medium, &name_of("journal", next))?.0;
         self.generation = next;
-        Ok(next)
+        Ok(())
     }
 
     /// The checkpoint is safe: older logs are not needed.
     pub fn forget_older(&self) {
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
+        for name in self.medium.names().unwrap_or_default() {
             let number = name.strip_prefix("journal-").or_else(|| name.strip_prefix("events-"));
             if number.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n < self.generation) {
-                _ = fs::remove_file(entry.path());
+                _ = self.medium.remove(&name);
             }
         }
     }

@@ -7,23 +7,23 @@
 //! segment and the counts of live chunks are always of one moment. What a crash left beyond that length is
 //! cut off.
 
-use crate::system;
+use super::medium::{How, OnDisk, Opened, Shared};
 use anomalist_client::remains::Folder;
-use anomalist_format::PathName;
 use anomalist_online::{Location, Store, StoreError, Visit};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
 
 const MAP: TableDefinition<&[u8], &[u8]> = TableDefinition::new("map");
 /// Of frames: length and checksum.
 const HEAD: usize = 8;
 /// Bytes not yet handed to the system.
-const BUFFER: usize = 1 << 20;
+const BUFFER: u64 = 1 << 20;
 /// A segment that has grown so far is closed.
-const SEGMENT: u64 = 64 << 20;
+pub const SEGMENT: u64 = 64 << 20;
+/// The map, and its name until it is one: a process that ends in between leaves nothing that looks like it.
+const MAP_FILE: &str = "map.redb";
+const MAP_BEGUN: &str = "map.begun";
 /// Changes of the map in memory before they go to redb.
 const OVERLAY: usize = 4 << 20;
 /// redb's own.
@@ -33,8 +33,10 @@ const SEGMENTS: &[u8] = b"\0segments";
 
 /// The store.
 pub struct DiskStore {
-    folder: PathBuf,
+    medium: Shared,
     database: Database,
+    /// A segment that has grown so far is closed.
+    segment: u64,
     /// The changes since the last commit that are not in the overlay.
     changes: Option<WriteTransaction>,
     overlay: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -48,11 +50,13 @@ pub struct DiskStore {
 }
 
 struct Segment {
-    file: File,
+    file: Box<dyn Opened>,
     /// Handed to the system.
     length: u64,
     /// Chunks that are not released.
     live: u64,
+    /// Written since it was last forced to disk.
+    dirty: bool,
 }
 
 fn damaged(what: impl std::fmt::Display) -> StoreError {
@@ -70,22 +74,20 @@ impl DiskStore {
     /// A store that disappears with this value.
     pub fn temporary() -> Result<DiskStore, StoreError> {
         let folder = Folder::temporary("watch")?;
-        DiskStore::at(folder.path().to_owned(), Some(folder))
+        DiskStore::at(OnDisk::open(folder.path())?, SEGMENT, Some(folder))
     }
 
-    /// The store in this folder, as it was at its last commit.
-    pub fn open(folder: &Path) -> Result<DiskStore, StoreError> {
-        DiskStore::at(folder.to_owned(), None)
+    /// The store in this folder, as it was at its last commit, with segments of about this length.
+    pub fn open(medium: Shared, segment: u64) -> Result<DiskStore, StoreError> {
+        DiskStore::at(medium, segment, None)
     }
 
-    fn at(folder: PathBuf, temporary: Option<Folder>) -> Result<DiskStore, StoreError> {
-        fs::create_dir_all(&folder)?;
-        let database =
-            Database::builder().set_cache_size(CACHE).create(folder.join("map.redb")).map_err(of_redb)?;
+    fn at(medium: Shared, segment: u64, temporary: Option<Folder>) -> Result<DiskStore, StoreError> {
         let mut store = DiskStore {
-            folder,
+            database: map(&medium)?,
+            medium,
+            segment,
             temporary,
-            database,
             changes: None,
             overlay: BTreeMap::new(),
             overlay_bytes: 0,
@@ -110,14 +112,13 @@ impl DiskStore {
                 Ok(u64::from_le_bytes(bytes))
             };
             let (id, length, live) = (number(0..4)? as u32, number(4..12)?, number(12..20)?);
-            let path = self.path(id);
-            let file = OpenOptions::new().read(true).write(true).open(&path)?;
-            let found = file.metadata()?.len();
+            let file = self.medium.open(&name(id), How::Found)?;
+            let found = file.length()?;
             if found < length {
-                return Err(damaged(format_args!("{}: {found} bytes, should be {length}", path.shown())));
+                return Err(damaged(format_args!("{}: {found} bytes, should be {length}", name(id))));
             }
-            file.set_len(length)?;
-            self.segments.insert(id, Segment { file, length, live });
+            file.cut(length)?;
+            self.segments.insert(id, Segment { file, length, live, dirty: false });
             self.current = id;
         }
         Ok(())
@@ -125,26 +126,21 @@ impl DiskStore {
 
     /// Segments that no commit knew of.
     fn remove_strays(&self) -> Result<(), StoreError> {
-        for entry in fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        for name in self.medium.names()? {
             let id = name.strip_prefix("segment-").and_then(|id| id.parse::<u32>().ok());
             if id.is_some_and(|id| !self.segments.contains_key(&id)) {
-                fs::remove_file(path)?;
+                self.medium.remove(&name)?;
             }
         }
         Ok(())
-    }
-
-    fn path(&self, segment: u32) -> PathBuf {
-        self.folder.join(format!("segment-{segment}"))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
         if let Some(segment) = self.segments.get_mut(&self.current)
             && !self.buffer.is_empty()
         {
-            system::write_all_at(&segment.file, &self.buffer, segment.length)?;
+            segment.dirty = true;
+            segment.file.write(&self.buffer, segment.length)?;
             segment.length += self.buffer.len() as u64;
             self.buffer.clear();
         }
@@ -153,13 +149,12 @@ impl DiskStore {
 
     /// The segment that takes the next chunk.
     fn writable(&mut self) -> Result<(), StoreError> {
-        let full = self.segments.get(&self.current).is_none_or(|s| s.length >= SEGMENT);
+        let full = self.segments.get(&self.current).is_none_or(|s| s.length >= self.segment);
         if full {
             self.flush()?;
             self.current = self.segments.keys().next_back().map_or(1, |last| last + 1);
-            let path = self.path(self.current);
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-            self.segments.insert(self.current, Segment { file, length: 0, live: 0 });
+            let file = self.medium.open(&name(self.current), How::Empty)?;
+            self.segments.insert(self.current, Segment { file, length: 0, live: 0, dirty: true });
         }
         Ok(())
     }
@@ -205,7 +200,7 @@ impl Store for DiskStore {
         self.buffer.extend_from_slice(&length.to_le_bytes());
         self.buffer.extend_from_slice(&crc32fast::hash(chunk).to_le_bytes());
         self.buffer.extend_from_slice(chunk);
-        if self.buffer.len() > BUFFER {
+        if self.buffer.len() as u64 > self.segment.min(BUFFER) {
             self.flush()?;
         }
         Ok(Location { segment: self.current, length, offset })
@@ -222,11 +217,9 @@ impl Store for DiskStore {
             let bytes = self.buffer.get(start..start + frame.len());
             frame.copy_from_slice(bytes.ok_or_else(|| damaged("a chunk beyond the end"))?);
         } else {
-            system::read_exact_at(&segment.file, &mut frame, at.offset).map_err(|error| {
-                match error.kind() {
-                    io::ErrorKind::UnexpectedEof => damaged("a chunk beyond the end"),
-                    _ => StoreError::Io(error),
-                }
+            segment.file.read(&mut frame, at.offset).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => damaged("a chunk beyond the end"),
+                _ => StoreError::Io(error),
             })?;
         }
         let chunk = frame.split_off(HEAD);
@@ -241,7 +234,7 @@ impl Store for DiskStore {
         // Without commits there is no state to go back to.
         if self.temporary.is_some() && segment.live == 0 && at.segment != self.current {
             self.segments.remove(&at.segment);
-            _ = fs::remove_file(self.path(at.segment));
+            _ = self.medium.remove(&name(at.segment));
         }
     }
 
@@ -299,8 +292,14 @@ impl Store for DiskStore {
             record.extend_from_slice(&segment.length.to_le_bytes());
             record.extend_from_slice(&segment.live.to_le_bytes());
         }
-        if let Some(segment) = self.segments.get(&self.current) {
-            segment.file.sync_data()?;
+        // Also those that were closed since: the map is about to say that they are whole.
+        let mut written = false;
+        for segment in self.segments.values_mut().filter(|segment| segment.dirty) {
+            segment.file.sync()?;
+            (segment.dirty, written) = (false, true);
+        }
+        if written {
+            self.medium.sync()?;
         }
         self.put(SEGMENTS, &record)?;
         self.put_down()?;
@@ -308,71 +307,40 @@ impl Store for DiskStore {
             changes.commit().map_err(of_redb)?;
         }
         for id in dead {
-            _ = fs::remove_file(self.path(id));
+            _ = self.medium.remove(&name(id));
         }
         Ok(())
     }
 }
 
-/// An append-only file of frames, each with its checksum. What a crash cut off is not a frame.
-pub struct FrameLog {
-    file: File,
+fn name(segment: u32) -> String {
+    format!("segment-{segment}")
 }
 
-impl FrameLog {
-    /// A log that is extended.
-    pub fn open(path: &Path) -> io::Result<FrameLog> {
-        Ok(FrameLog { file: OpenOptions::new().create(true).append(true).open(path)? })
+/// The database with the map. A new one gets its name when it is whole: redb refuses a file whose first
+/// bytes a killed process did not come to write.
+fn map(medium: &Shared) -> Result<Database, StoreError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    if !medium.names()?.iter().any(|name| name == MAP_FILE) {
+        drop(medium.open(MAP_BEGUN, How::Empty)?);
+        drop(medium.database(&builder, MAP_BEGUN).map_err(of_redb)?);
+        medium.rename(MAP_BEGUN, MAP_FILE)?;
+        medium.sync()?;
     }
-
-    /// Adds frames, all with one call to the system.
-    pub fn append<'a>(&mut self, frames: impl IntoIterator<Item = &'a [u8]>) -> io::Result<()> {
-        let mut out = Vec::new();
-        for frame in frames {
-            let length =
-                u32::try_from(frame.len()).map_err(|_| io::Error::other("a frame of more than 4 GiB"))?;
-            out.extend_from_slice(&length.to_le_bytes());
-            out.extend_from_slice(&crc32fast::hash(frame).to_le_bytes());
-            out.extend_from_slice(frame);
-        }
-        self.file.write_all(&out)
-    }
-
-    /// The frames of a log, up to the first that is not whole; the rest is cut off.
-    pub fn read(path: &Path) -> io::Result<Vec<Vec<u8>>> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let (mut frames, mut at) = (Vec::new(), 0);
-        while let Some(head) = bytes.get(at..at + HEAD) {
-            let mut word = [0; 4];
-            word.copy_from_slice(&head[..4]);
-            let length = u32::from_le_bytes(word) as usize;
-            let Some(frame) = bytes.get(at + HEAD..at + HEAD + length) else { break };
-            if head[4..] != crc32fast::hash(frame).to_le_bytes() {
-                break;
-            }
-            frames.push(frame.to_vec());
-            at += HEAD + length;
-        }
-        if at < bytes.len() {
-            OpenOptions::new().write(true).open(path)?.set_len(at as u64)?;
-        }
-        Ok(frames)
-    }
+    medium.database(&builder, MAP_FILE).map_err(of_redb)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_crash_brings_back_the_last_commit() {
-        let folder = std::env::temp_dir().join(format!("anomalist-store-{}", std::process::id()));
-        _ = fs::remove_dir_all(&folder);
-        let mut store = DiskStore::open(&folder).unwrap();
+        let folder = Folder::temporary("store").unwrap();
+        let open = || DiskStore::open(OnDisk::open(folder.path()).unwrap(), SEGMENT).unwrap();
+        let mut store = open();
         let (a, b) = (store.append(b"first").unwrap(), store.append(&[7; 3000]).unwrap());
         store.put(b"k1", b"one").unwrap();
         store.put(b"k2", b"two").unwrap();
@@ -384,7 +352,7 @@ mod tests {
         assert_eq!((store.load(c).unwrap(), store.get(b"k2").unwrap()), (b"after".to_vec(), None));
         assert_eq!(store.get(b"k1").unwrap().as_deref(), Some(&b"other"[..]));
         drop(store);
-        let mut store = DiskStore::open(&folder).unwrap();
+        let mut store = open();
         assert_eq!(store.load(a).unwrap(), b"first");
         assert_eq!(store.load(b).unwrap(), [7; 3000]);
         assert!(matches!(store.load(c), Err(StoreError::Damaged(_))));
@@ -398,28 +366,30 @@ mod tests {
         assert_eq!(seen, [(b"k1".to_vec(), b"one".to_vec()), (b"k2".to_vec(), b"two".to_vec())]);
         drop(store);
         // A flipped bit is found.
-        let path = folder.join("segment-1");
+        let path = folder.path().join("segment-1");
         let mut bytes = fs::read(&path).unwrap();
         bytes[10] ^= 1;
         fs::write(&path, bytes).unwrap();
-        assert!(matches!(DiskStore::open(&folder).unwrap().load(a), Err(StoreError::Damaged(_))));
-        fs::remove_dir_all(&folder).unwrap();
+        assert!(matches!(open().load(a), Err(StoreError::Damaged(_))));
     }
 
+    /// The first start is killed while redb writes its first pages: the next one begins anew.
     #[test]
-    fn a_log_ends_with_its_last_whole_frame() {
-        let path = std::env::temp_dir().join(format!("anomalist-log-{}", std::process::id()));
-        _ = fs::remove_file(&path);
-        let mut log = FrameLog::open(&path).unwrap();
-        log.append([&b"one"[..], b"", b"three"]).unwrap();
-        let whole = fs::read(&path).unwrap();
-        for cut in 0..whole.len() {
-            fs::write(&path, &whole[..cut]).unwrap();
-            let frames = FrameLog::read(&path).unwrap();
-            assert_eq!(frames.len(), [11, 19, 32].iter().filter(|&&end| end <= cut).count(), "{cut}");
-            FrameLog::open(&path).unwrap().append([&b"more"[..]]).unwrap();
-            assert_eq!(FrameLog::read(&path).unwrap().last().map(Vec::as_slice), Some(&b"more"[..]));
+    fn a_map_that_was_begun_is_begun_again() {
+        let folder = Folder::temporary("begun").unwrap();
+        let whole = folder.path().join("whole");
+        drop(DiskStore::open(OnDisk::open(&whole).unwrap(), SEGMENT).unwrap());
+        let map = fs::read(whole.join(MAP_FILE)).unwrap();
+        for (number, cut) in [0, 1, 8, 9, 64, 512, 4096, map.len() / 2].into_iter().enumerate() {
+            let state = folder.path().join(number.to_string());
+            fs::create_dir(&state).unwrap();
+            // redb writes its magic number last.
+            let torn = [&[0; 9][..], &map[9..]].concat();
+            fs::write(state.join(MAP_BEGUN), &torn[..cut]).unwrap();
+            let mut store = DiskStore::open(OnDisk::open(&state).unwrap(), SEGMENT).unwrap();
+            store.put(b"k", b"v").unwrap();
+            store.commit().unwrap();
+            assert!(!state.join(MAP_BEGUN).exists());
         }
-        fs::remove_file(&path).unwrap();
     }
 }
