@@ -115,6 +115,11 @@ fn used() -> u64 {
     }
 }
 
+/// Bytes that are allocated, for a command that keeps within its limit by itself.
+pub fn allocated() -> usize {
+    HEAP.allocated()
+}
+
 /// True if more than the limit is used, or was since it was set.
 pub fn is_exceeded() -> bool {
     let used = used();

@@ -128,6 +128,7 @@ mod pending;
 mod ring;
 mod rules;
 mod session_tail;
+mod sessions;
 mod spill;
 mod stats;
 mod store;

@@ -13,7 +13,7 @@ use super::state::{Extra, Journaled, Logged, State};
 use super::store::DiskStore;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, supervised, terminal};
+use crate::{interrupt, memory, supervised, terminal};
 use anomalist_format::PathName;
 use anomalist_online::{Batch, Checker, Event, Options, StoreError};
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +29,9 @@ const TICK: Duration = Duration::from_millis(20);
 const SHOW: Duration = Duration::from_millis(200);
 /// Blocks on their way, each.
 const DEPTH: usize = 4;
+/// What the program takes whatever it checks: the cache of the store, buffers, names of a block.
+const BASE: usize = 24 << 20;
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::input(error)
@@ -240,6 +243,8 @@ impl Watch {
             *count += 1;
             self.bad.push(self.voice.bad_line(bad, self.known.name(bad.origin.source)));
         }
+        let counted = self.checker.memory() + BASE;
+        self.checker.set_outside(memory::allocated().saturating_sub(counted));
         self.checker.accept(&batch, now, &mut self.events)?;
         if !batch.is_empty() {
             self.arrivals.push_back(now);
