@@ -7,6 +7,7 @@
 //! keys touched and on how much of them is affected, not on how many keys there are.
 
 use crate::carried::Carried;
+use crate::filter::{Filter, Of};
 use crate::ids::Ids;
 use crate::indeterminate::IndeterminateSet;
 use crate::key::{Key, Seen, Slot};
@@ -31,6 +32,8 @@ pub struct Checker<S> {
     pub(crate) index: FxHashMap<Key128, u32>,
     /// Some keys are in the store's map only.
     pub(crate) evicted: bool,
+    /// Names of keys and sessions that are there.
+    pub(crate) away: Filter,
     pub(crate) ids: Ids,
     pub(crate) pending: Pending,
     pub(crate) suspects: Suspects,
@@ -79,6 +82,7 @@ impl<S: Store> Checker<S> {
             free_keys: Vec::new(),
             index: FxHashMap::default(),
             evicted: false,
+            away: Filter::new(options.gc.bytes().unwrap_or(0)),
             ids: Ids::new(ids),
             pending: Pending::default(),
             suspects: Suspects::default(),
@@ -116,6 +120,7 @@ impl<S: Store> Checker<S> {
             + self.pending.len() * PENDING
             + self.text_bytes
             + self.live.sessions.memory()
+            + self.away.memory()
             + self.holding.memory()
     }
 
@@ -334,7 +339,7 @@ impl<S: Store> Checker<S> {
 
     fn new_key(&mut self, name: Key128, batch: &Batch) -> Result<u32, StoreError> {
         let text = batch.texts.get(&name).cloned();
-        let key = match self.evicted {
+        let key = match self.evicted && self.away.may_have(Of::Key, name) {
             true => self.bring_back(name, text)?,
             false => Key::new(name, text),
         };

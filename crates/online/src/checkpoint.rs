@@ -11,6 +11,7 @@
 use crate::carried::Carried;
 use crate::checker::Checker;
 use crate::codec::{In, Out};
+use crate::filter::Of;
 use crate::key::{Key, Verdict, Weight};
 use crate::pending::{SpilledRead, Waiting};
 use crate::spill::key_name;
@@ -340,6 +341,7 @@ impl<S: Store> Checker<S> {
         from.end()?;
         let pending = waiting.remove(&key.name).unwrap_or_default();
         if versions.is_empty() && reads.is_empty() && pending.is_empty() && self.evicted {
+            self.away.add(Of::Key, key.name);
             return Ok(());
         }
         let slot = self.insert_key(key);

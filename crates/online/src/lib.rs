@@ -118,6 +118,7 @@ mod codec;
 mod datum;
 mod doubt;
 mod event;
+mod filter;
 mod ids;
 mod indeterminate;
 mod key;

@@ -7,6 +7,7 @@
 
 use crate::checker::Checker;
 use crate::codec::{In, Out};
+use crate::filter::Of;
 use crate::live_state::{LiveState, Session, show};
 use crate::{Batch, Key128, Store, StoreError};
 use rustc_hash::FxHashMap;
@@ -154,7 +155,7 @@ impl<S: Store> Checker<S> {
         if let Some(number) = sessions.find(name) {
             return Ok(Some(number));
         }
-        if sessions.index.len() == sessions.places.len() {
+        if !self.away.may_have(Of::Session, name) {
             return Ok(None);
         }
         let Some(bytes) = self.store.get(&by_name(name))? else { return Ok(None) };
@@ -217,6 +218,7 @@ impl<S: Store> Checker<S> {
             self.bytes = self.bytes.saturating_sub(weight(&self.live.sessions[number]));
             self.store_session(number)?;
             self.dirty_sessions.remove(&number);
+            self.away.add(Of::Session, self.live.sessions[number].name);
             self.live.sessions.leave(number);
         }
         Ok(())
@@ -225,12 +227,15 @@ impl<S: Store> Checker<S> {
     /// Takes up the sessions of a store: as many as fit, and those with transactions of unknown outcome.
     pub(crate) fn restore_sessions(&mut self) -> Result<(), StoreError> {
         let most = self.options.gc.bytes().map_or(usize::MAX, |bytes| bytes / 4);
-        let Checker { store, live, bytes, .. } = self;
+        let Checker { store, live, bytes, away, .. } = self;
         let LiveState { sessions, tails, .. } = live;
         store.each(b"s", &mut |_, record| {
             let session = decode(record)?;
             let is_wanted = *bytes < most || tails.contains_key(&(sessions.places.len() as u32));
-            *bytes += if is_wanted { weight(&session) } else { 0 };
+            match is_wanted {
+                true => *bytes += weight(&session),
+                false => away.add(Of::Session, session.name),
+            }
             sessions.add(is_wanted.then_some(session));
             Ok(())
         })

@@ -10,6 +10,7 @@
 use crate::change::Side;
 use crate::checker::{Checker, key_weight};
 use crate::codec::{In, Out};
+use crate::filter::Of;
 use crate::key::{BEGIN, Chain, Key, Read, Slot, Verdict, Weight};
 use crate::live_state::Txn;
 use crate::{Gc, Key128, Store, StoreError};
@@ -286,6 +287,7 @@ impl<S: Store> Checker<S> {
             self.store.put(&key_name(k.name), &record)?;
             self.bytes = self.bytes.saturating_sub(key_weight(k));
             self.index.remove(&k.name);
+            self.away.add(Of::Key, k.name);
             k.text = None;
             k.chain = None;
             k.dirty = false;

@@ -14,6 +14,7 @@ mod live;
 mod metrics;
 mod options;
 mod report;
+mod room;
 mod run;
 mod servers;
 mod sources;

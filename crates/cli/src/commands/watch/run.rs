@@ -7,6 +7,7 @@ use super::live::Live;
 use super::metrics::{self, Snapshot};
 use super::options;
 use super::report::{Lines, Voice};
+use super::room::Rooms;
 use super::servers::Servers;
 use super::sources::{self, BEGINNING, Hub, Known, NAMED, Resume};
 use super::state::{Extra, Journaled, Logged, State};
@@ -43,7 +44,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let options = options::checker(flags)?;
     let voice = Voice { json: flags.json, level: flags.level, mode: options.rule.mode };
     let (blocks, received) = sync_channel::<Block>(DEPTH);
-    let hub = Hub::new(blocks);
+    let hub = Hub::new(blocks, Rooms::of(options::memory(flags)));
     let (mut watch, journal) = Watch::new(flags, options, voice, hub.known.clone())?;
     watch.live = Live::new(global, flags.json);
     let mut ingest = Ingest::default();
@@ -188,7 +189,7 @@ impl Watch {
         }
         for Journaled { name, last, bytes } in journal {
             let (source, name) = self.known.register(&name);
-            let block = Block { source, name, bytes, last, reply: None, replayed: true };
+            let block = Block { source, name, bytes, last, reply: None, replayed: true, held: None };
             self.take(ingest.parse(block, Batch::default()))?;
         }
         Ok(())
