@@ -30,8 +30,6 @@ const TICK: Duration = Duration::from_millis(20);
 const SHOW: Duration = Duration::from_millis(200);
 /// Blocks on their way, each.
 const DEPTH: usize = 4;
-/// What the program takes whatever it checks: the cache of the store, buffers, names of a block.
-const BASE: usize = 24 << 20;
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
@@ -244,7 +242,7 @@ impl Watch {
             *count += 1;
             self.bad.push(self.voice.bad_line(bad, self.known.name(bad.origin.source)));
         }
-        let counted = self.checker.memory() + BASE;
+        let counted = self.checker.memory();
         self.checker.set_outside(memory::allocated().saturating_sub(counted));
         self.checker.accept(&batch, now, &mut self.events)?;
         if !batch.is_empty() {
