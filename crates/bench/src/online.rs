@@ -92,8 +92,15 @@ fn run(stream: &Stream, mode: Mode, gc: Gc) -> Result<Outcome, Failure> {
     std::thread::spawn(move || {
         let mut ingest = Ingest::default();
         for (at, bytes) in blocks {
-            let block =
-                Block { source: 0, name: "bench".into(), bytes, last: false, reply: None, replayed: false };
+            let block = Block {
+                source: 0,
+                name: "bench".into(),
+                bytes,
+                last: false,
+                reply: None,
+                replayed: false,
+                held: None,
+            };
             let batch: Batch = used.try_recv().unwrap_or_default();
             if sender.send((at, ingest.parse(block, batch))).is_err() {
                 break;

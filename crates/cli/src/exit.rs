@@ -48,8 +48,8 @@ pub enum Failure {
     ClosedPipe,
     /// The user pressed Ctrl-C before anything was known.
     Interrupted,
-    /// Reading a file, which is named, would take more memory than is allowed.
-    Memory(String, Why),
+    /// It would take more memory than is allowed; the file that was being read, if it was one.
+    Memory(Option<String>, Why),
     /// Something the user can put right; the message is for people.
     Input(String),
     /// Files that are not what their format allows.
@@ -88,7 +88,8 @@ impl Failure {
             Failure::ClosedPipe => None,
             Failure::Interrupted => Some("interrupted".into()),
             Failure::Memory(file, why) => {
-                Some(format!("{file}: reading stopped: {} (--memory allows more)", reason(why)).into())
+                let place = file.as_ref().map_or_else(String::new, |file| format!("{file}: reading "));
+                Some(format!("{place}stopped: {} (--memory allows more)", reason(why)).into())
             }
             Failure::Input(message) | Failure::Malformed(_, message) | Failure::Bug(message) => {
                 Some(message.into())

@@ -3,9 +3,10 @@
 //! A command that has nothing to show before its end says so ([`end_soon`]): then the first ends it within
 //! a second, also while it waits for input or in a step that does not poll.
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::{destination, terminal};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static SOON: AtomicBool = AtomicBool::new(false);
 /// How long such a command may take to end by itself, which removes what it has begun to write.
 const GRACE: Duration = Duration::from_millis(700);
+/// How long printing the reason may take.
+const PRINTING: Duration = Duration::from_millis(100);
 
 /// Starts listening. Without it (a second handler, an odd system) Ctrl-C simply ends the process.
 pub fn listen() {
@@ -34,6 +37,22 @@ pub fn listen() {
 /// Asks for the end, as the first Ctrl-C does.
 pub fn request() {
     INTERRUPTED.store(true, Relaxed);
+}
+
+/// Says why and ends the process, from another thread than the one that works. That one may hold the lock of
+/// standard output: so it is not waited for long.
+pub fn end_with(failure: &Failure) -> ! {
+    let (message, document) = (failure.message().map(String::from), failure.json());
+    let (sender, done) = channel();
+    _ = thread::Builder::new().spawn(move || {
+        message.iter().for_each(|message| terminal::tell(message));
+        if let Some(document) = document.filter(|_| crate::wants_json()) {
+            _ = terminal::print(&document);
+        }
+        _ = sender.send(());
+    });
+    _ = done.recv_timeout(PRINTING);
+    end()
 }
 
 fn end() -> ! {

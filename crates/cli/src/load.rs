@@ -1,16 +1,15 @@
 //! From a path to an indexed history, with progress, warnings and the time it took.
 
-use crate::cli::{Global, ReadFlags};
+use crate::cli::{Global, Limits, ReadFlags};
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{interrupt, memory, terminal};
 use anomalist::of_run;
-use anomalist_format::{Diagnostic, Format, PathName, ReadOptions};
+use anomalist_format::{Diagnostic, Format, Input, PathName, ReadOptions};
 use anomalist_history::{Events, History};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A history that was read.
 pub struct Read {
@@ -64,6 +63,25 @@ pub fn histories(
     Ok(all)
 }
 
+/// The largest file that is neither a history nor made from one.
+const SMALL: u64 = 1 << 30;
+
+/// Reads a file that people write: a script, an order.
+pub fn small_text(path: &Path) -> Result<String, Failure> {
+    let progress = |_| !interrupt::is_requested();
+    let options = ReadOptions { max_size: Some(SMALL), progress: Some(&progress), ..ReadOptions::default() };
+    Ok(anomalist_format::read_text(Input::open(path)?, &options)?)
+}
+
+/// Reads a text that was made from a history: a certificate, a result.
+pub fn text(path: &Path, limits: Limits, global: &Global) -> Result<String, Failure> {
+    let flags = ReadFlags { format: None, initial: None, lossy: false, limits };
+    let read = |options: &ReadOptions<'_>| -> Result<_, Failure> {
+        Ok(anomalist_format::read_text(Input::open(path)?, options)?)
+    };
+    with_progress(path, &flags, global, &|| false, read)
+}
+
 fn with_progress<T, E>(
     path: &Path,
     flags: &ReadFlags,
@@ -77,10 +95,9 @@ where
     let size = std::fs::metadata(of_run(path)).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
     let bar = Progress::bytes(global, &format!("reading {}", path.shown()), size);
     memory::set_limit(flags.limits.memory);
-    let consumed = AtomicU64::new(0);
     let progress = |bytes| {
         bar.at(bytes);
-        consumed.store(bytes, Relaxed);
+        memory::note_reading(size, bytes);
         !interrupt::is_requested() && !late() && !memory::is_exceeded()
     };
     let options = ReadOptions {
@@ -91,13 +108,14 @@ where
         progress: Some(&progress),
         max_size: flags.limits.max_size.map(|size| size as u64),
     };
-    match read(&options).map_err(Failure::from) {
+    let result = match read(&options).map_err(Failure::from) {
         Err(Failure::Interrupted) if memory::is_exceeded() => {
-            let why = memory::of_reading(size, consumed.load(Relaxed));
-            Err(Failure::Memory(path.shown(), why))
+            Err(Failure::Memory(Some(path.shown()), memory::of_reading()))
         }
         result => result,
-    }
+    };
+    memory::note_reading(None, 0);
+    result
 }
 
 /// Folders between a store of Jepsen and its runs: the test's name, and the time.

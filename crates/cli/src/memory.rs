@@ -1,18 +1,29 @@
 //! How much memory a command may use, and how much it uses.
 //!
 //! The allocator counts every byte that is allocated and not freed, so the figure is what readers, indexes
-//! and engines really hold, whatever they are. Reading and checking poll it; tables that grow faster than
+//! and engines really hold, whatever they are; room that was reserved and not used does not count where
+//! Linux tells what is resident. Reading and checking poll the figure; tables that grow faster than
 //! the history are asked about before they are allocated. Nothing is refused by the allocator itself: a
 //! refusal there would end the process.
+//!
+//! Steps that do not poll (completing a history, statistics, verifying, writing) are watched by a thread: it
+//! looks every few milliseconds. When resident memory is far beyond the limit, it says what would be needed
+//! and ends the process. So resident memory stays below 1.3 times the limit and 50 MB, whatever a command
+//! does, and no hot loop pays for it.
 //!
 //! Unless the user says otherwise the limit is a share of what the machine, the control group (cgroup) and
 //! `ulimit -v` leave, as Linux tells; on other systems there is none.
 
+use crate::exit::Failure;
+use crate::interrupt;
 use anomalist_level::Why;
 use cap::Cap;
 use mimalloc::MiMalloc;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 /// Counts, and never refuses. What it counts is mimalloc's, which asks Linux for huge pages: page faults were
 /// a third of the time of a large check.
@@ -28,23 +39,93 @@ static OVER: AtomicU64 = AtomicU64::new(0);
 /// The share of what there is that a command may use, in percent.
 const SHARE: u64 = 80;
 
-/// Sets the limit, before a history is read.
+/// Bytes of the file that is being read, and how many of them were read; 0: nothing is being read, or its
+/// size is not known.
+static READING: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
+
+/// Resident memory when the thread last looked; 0: not known, or not what is limited.
+static RESIDENT: AtomicU64 = AtomicU64::new(0);
+
+/// How often the thread looks: memory can be taken at some 2 GB per second.
+const TICK: Duration = Duration::from_millis(4);
+/// How far beyond the limit a command may go until it has polled, as a part of the limit, and in bytes.
+const POLLED: (u64, u64) = (16, 4 << 20);
+/// How far beyond the limit the process may go at all.
+const ENDED: (u64, u64) = (6, 16 << 20);
+
+/// Sets the limit, before a history is read, and has it watched.
 pub fn set_limit(asked: Option<usize>) {
-    let limit = asked.map(|bytes| bytes as u64).or_else(|| Some(of_machine()? / 100 * SHARE));
-    LIMIT.store(limit.unwrap_or(u64::MAX), Relaxed);
+    let limit = |bytes: u64| bytes / 100 * SHARE;
+    let space = address_space().map(limit);
+    let wanted = asked.map(|bytes| bytes as u64).or_else(|| of_machine().map(limit)).unwrap_or(u64::MAX);
+    let is_space = space.is_some_and(|space| space < wanted);
+    LIMIT.store(space.map_or(wanted, |space| space.min(wanted)), Relaxed);
     OVER.store(0, Relaxed);
+    // What is reserved takes address space, whether it is used or not.
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| _ = thread::Builder::new().name("memory".to_owned()).spawn(move || watch(is_space)));
 }
 
-/// Bytes that are allocated.
-fn held() -> u64 {
-    HEAP.allocated() as u64
+/// Ends the process once it is far beyond the limit.
+fn watch(is_space: bool) {
+    loop {
+        if !is_space {
+            RESIDENT.store(resident(), Relaxed);
+        }
+        if is_beyond(ENDED) {
+            OVER.fetch_max(used().max(RESIDENT.load(Relaxed)), Relaxed);
+            interrupt::end_with(&Failure::Memory(None, of_reading()));
+        }
+        thread::sleep(TICK);
+    }
 }
 
-/// True if more than the limit is allocated, or was since it was set.
+/// True if a step that does not poll has taken so much that an answer must not wait for its end.
+pub fn is_pressing() -> bool {
+    is_beyond(POLLED)
+}
+
+fn is_beyond((part, bytes): (u64, u64)) -> bool {
+    let limit = LIMIT.load(Relaxed);
+    let most = limit.saturating_add(limit / part).saturating_add(bytes);
+    // What was freed may stay resident.
+    used().max(RESIDENT.load(Relaxed)) > most
+}
+
+/// Resident memory without the program's own code; 0 where the system does not tell.
+fn resident() -> u64 {
+    // `/proc/self/statm`: all, resident, shared …, in pages of 4 KiB on all but a few systems.
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = text.split(' ').skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
+    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    resident.saturating_sub(shared) << 12
+}
+
+/// Notes how far reading has come: of `size` bytes, so many were read.
+pub fn note_reading(size: Option<u64>, consumed: u64) {
+    READING.0.store(size.unwrap_or(0), Relaxed);
+    READING.1.store(consumed, Relaxed);
+}
+
+/// Bytes that are allocated and, as far as the system tells, used.
+fn used() -> u64 {
+    let held = HEAP.allocated() as u64;
+    match RESIDENT.load(Relaxed) {
+        0 => held,
+        resident => held.min(resident),
+    }
+}
+
+/// Bytes that are allocated, for a command that keeps within its limit by itself.
+pub fn allocated() -> usize {
+    HEAP.allocated()
+}
+
+/// True if more than the limit is used, or was since it was set.
 pub fn is_exceeded() -> bool {
-    let held = held();
-    if held > LIMIT.load(Relaxed) {
-        OVER.fetch_max(held, Relaxed);
+    let used = used();
+    if used > LIMIT.load(Relaxed) {
+        OVER.fetch_max(used, Relaxed);
     }
     OVER.load(Relaxed) > 0
 }
@@ -54,31 +135,33 @@ pub fn ask(bytes: u64) -> Result<(), Why> {
     if is_exceeded() {
         return Err(Why::Memory { needed: OVER.load(Relaxed), limit: LIMIT.load(Relaxed) });
     }
-    let needed = held().saturating_add(bytes);
+    let needed = used().saturating_add(bytes);
     let limit = LIMIT.load(Relaxed);
     if needed <= limit { Ok(()) } else { Err(Why::Memory { needed, limit }) }
 }
 
-/// What reading to the end would take, if it goes on as so far: of `size` bytes, `consumed` were read.
-pub fn of_reading(size: Option<u64>, consumed: u64) -> Why {
-    let (held, limit) = (OVER.load(Relaxed).max(held()), LIMIT.load(Relaxed));
-    let whole = size.filter(|&size| size > consumed && consumed > 0);
-    let needed = whole.map_or(held, |size| (held as f64 * (size as f64 / consumed as f64)) as u64);
-    Why::Memory { needed: needed.max(held), limit }
+/// What would be needed: to read to the end, if it goes on as so far, or at least what is used.
+pub fn of_reading() -> Why {
+    let (used, limit) = (OVER.load(Relaxed).max(used()), LIMIT.load(Relaxed));
+    let (size, consumed) = (READING.0.load(Relaxed), READING.1.load(Relaxed));
+    let whole = (consumed > 0 && size > consumed).then(|| used as f64 * (size as f64 / consumed as f64));
+    Why::Memory { needed: whole.map_or(used, |whole| whole as u64), limit }
 }
 
 /// What this process may use at most.
 fn of_machine() -> Option<u64> {
     let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| kilobytes(&text, "MemTotal:"));
-    let space = || {
-        let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-        let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
-        let used = std::fs::read_to_string("/proc/self/status").ok();
-        let used = used.and_then(|text| kilobytes(&text, "VmSize:")).unwrap_or(0);
-        Some(limit.saturating_sub(used))
-    };
-    [total, of_group(), space()].into_iter().flatten().min()
+    [total, of_group()].into_iter().flatten().min()
+}
+
+/// What `ulimit -v` leaves.
+fn address_space() -> Option<u64> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let used = std::fs::read_to_string("/proc/self/status").ok();
+    let used = used.and_then(|text| kilobytes(&text, "VmSize:")).unwrap_or(0);
+    Some(limit.saturating_sub(used))
 }
 
 /// A line of `/proc` such as `MemTotal:  16384 kB`, in bytes.
@@ -133,9 +216,10 @@ mod tests {
     #[test]
     fn what_is_allocated_is_counted() {
         set_limit(Some(1 << 40));
-        let before = held();
+        let before = HEAP.allocated();
         let block = vec![1u8; 64 << 20];
-        assert!(held() >= before + block.len() as u64);
+        // The thread that watches allocates and frees a little meanwhile.
+        assert!(HEAP.allocated() >= before + block.len() / 2);
         assert!(ask(u64::MAX).is_err());
     }
 }

@@ -11,7 +11,7 @@ use support::{Scratch, anomalist, anomalist_with};
 
 fn events(stdout: &[u8]) -> Vec<Value> {
     let text = String::from_utf8(stdout.to_vec()).expect("UTF-8");
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {text}"))).collect()
 }
 
 fn summary(events: &[Value]) -> &Value {

@@ -194,6 +194,32 @@ pub fn detect(path: &std::path::Path) -> Result<Format, ReadError> {
     detect::detect(&mut input)
 }
 
+/// Reads a text that is no history, such as a certificate: within the limits of an input, decompressed.
+///
+/// # Errors
+/// If it cannot be read, is larger than allowed, or is no text; an endless device is one of them.
+pub fn read_text(mut input: Input, options: &ReadOptions<'_>) -> Result<String, ReadError> {
+    let name = input.name().to_owned();
+    let no_text = |at: usize| {
+        let found = Diagnostic::error(&name, Place::Byte(at as u64), "this is no text in UTF-8");
+        ReadError::Malformed(vec![found])
+    };
+    detect::skip_mark(&mut input, None)?;
+    let head = input.peek()?;
+    // The first bytes may end within a character.
+    let is_cut = |error: &std::str::Utf8Error| error.error_len().is_none();
+    match std::str::from_utf8(head) {
+        _ if head.contains(&0) => return Err(no_text(memchr::memchr(0, head).unwrap_or(0))),
+        Err(error) if !is_cut(&error) => return Err(no_text(error.valid_up_to())),
+        _ => {}
+    }
+    let (bytes, damage) = input.into_bytes(options)?;
+    match damage {
+        Some(damage) => Err(damage),
+        None => String::from_utf8(bytes).map_err(|error| no_text(error.utf8_error().valid_up_to())),
+    }
+}
+
 /// Reads a history, in the format the options name or in the one its content shows.
 ///
 /// A history without a transaction is an error: nothing could be said about it.

@@ -80,6 +80,7 @@ impl StreamReader {
 
     fn parse(&mut self, text: &[u8]) -> Result<Line, StreamFault> {
         self.columns.reuse();
+        self.columns.trim();
         let mut json = Json::new(text);
         let parsed = if is_timekiller(text) {
             Line::Transaction(Recorded::from(timekiller::transaction(&mut json, &mut self.columns)?))

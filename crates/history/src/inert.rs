@@ -2,9 +2,10 @@
 //!
 //! Keys, values, names and paths come from the author of the input. A line feed in one of them forges lines
 //! of a log, an escape sequence commands the terminal, a bidirectional override turns the text around, a
-//! line or paragraph separator ends lines in some programs. So those characters are written as escapes that
-//! JSON has too. Everything that shows such text to people uses this one function; data that programs read
-//! back (JSON, certificates, histories) keeps the text as it is.
+//! line or paragraph separator ends lines in some programs, and a character that takes no room shows a reader
+//! something else than what is there (CVE-2021-42574). So those characters are written as the escapes of
+//! Rust: `\u{202e}`. Everything that shows such text to people uses these functions, also the escapes of
+//! formats such as XML; data that programs read back (JSON, certificates, histories) keeps the text as it is.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 /// ```
 /// use anomalist_history::inert;
 /// assert_eq!(inert("x y"), "x y");
-/// assert_eq!(inert("a\n::error::b\u{1b}[2J\u{202e}c"), r"a\n::error::b\u001b[2J\u202ec");
+/// assert_eq!(inert("a\n::error::b\u{1b}[2J\u{202e}c"), r"a\n::error::b\u{1b}[2J\u{202e}c");
 /// ```
 pub fn inert(text: &str) -> Cow<'_, str> {
     escaped(text, is_active)
@@ -24,28 +25,31 @@ pub fn inert_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_active(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Control characters (C0, DEL, C1), separators of lines and paragraphs, and those that set the direction
-/// of text.
+/// Control characters (C0, DEL, C1), separators of lines and paragraphs, those that set the direction of
+/// text, and others that have no look of their own.
 pub fn is_active(c: char) -> bool {
     c.is_control()
-        || matches!(
-            c,
-            '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}'
-        )
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+            | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Adds such a character to a text, as its escape.
+pub fn push_escape(out: &mut String, c: char) {
+    match c {
+        '\n' | '\t' | '\r' => out.extend(c.escape_default()),
+        c => out.extend(c.escape_unicode()),
+    }
 }
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&is_escaped) else { return Cow::Borrowed(text) };
     let mut out = text[..first].to_owned();
     for c in text[first..].chars() {
-        match c {
-            c if !is_escaped(c) => out.push(c),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            // All of them are in the basic plane.
-            c => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        match is_escaped(c) {
+            true => push_escape(&mut out, c),
+            false => out.push(c),
         }
     }
     Cow::Owned(out)

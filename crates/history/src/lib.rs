@@ -56,7 +56,7 @@ pub use filter::{Filter, IdMap};
 pub use ids::{KeyId, OpId, SessionId, TxnId};
 pub use index::{FaultKind, Index, ReadFault, Source};
 pub use indexed::Indexed;
-pub use inert::{inert, inert_lines, is_active};
+pub use inert::{inert, inert_lines, is_active, push_escape};
 pub use lists::VersionOrder;
 pub use model::{History, Show};
 pub use operation::{Clock, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};

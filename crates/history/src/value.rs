@@ -120,6 +120,8 @@ pub enum AtomKind {
 pub struct Atoms {
     atoms: Vec<(AtomKind, Box<str>)>,
     ids: FxHashMap<(AtomKind, Box<str>), AtomId>,
+    /// Bytes of their texts.
+    text: usize,
 }
 
 impl Atoms {
@@ -132,9 +134,15 @@ impl Atoms {
             return Value::atom(id);
         }
         let id = AtomId(self.atoms.len() as u32);
+        self.text += text.len();
         self.atoms.push(key.clone());
         self.ids.insert(key, id);
         Value::atom(id)
+    }
+
+    /// Memory that they take, about: each text is there twice, in a table and in a map.
+    pub fn memory(&self) -> usize {
+        2 * self.text + self.atoms.len() * 128
     }
 
     /// Kind and text of an atom.

@@ -126,7 +126,7 @@ impl<S: Store> Checker<S> {
     /// Whether later transactions of its session arrived before a transaction counted. (One of unknown
     /// outcome counts late.)
     pub(crate) fn goes_on(&self, txn: &Txn) -> bool {
-        self.live.sessions[txn.session as usize].count > txn.position + 1
+        self.live.sessions[txn.session].count > txn.position + 1
     }
 
     /// Which ring a transaction's reads are in.

@@ -119,6 +119,12 @@ impl Batch {
         self.elements.clear();
         self.texts.clear();
         self.initial.clear();
+        // A batch of an uncommon size must not keep its memory for ever.
+        const MANY: usize = 1 << 14;
+        self.heads.shrink_to(MANY);
+        self.ops.shrink_to(4 * MANY);
+        self.elements.shrink_to(4 * MANY);
+        self.texts.shrink_to(MANY);
     }
 
     /// Adds an operation to the transaction that [`Batch::transaction`] will end.

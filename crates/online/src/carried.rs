@@ -9,7 +9,7 @@
 use crate::checker::Checker;
 use crate::key::{Slot, Verdict};
 use crate::live_state::show;
-use crate::{Event, Finding, Key128, Reported, Store, TxnKey, TxnName};
+use crate::{Event, Finding, Key128, Reported, Store, StoreError, TxnKey, TxnName};
 use anomalist_timestamp::{Axiom, Identity};
 
 /// A violation that was reported, or retracted, since the checkpoint.
@@ -92,17 +92,19 @@ impl<S: Store> Checker<S> {
 
     /// The end: corrects what was reported before a restart and is not so by what has arrived again. What
     /// was reported about transactions that did not arrive again stays.
-    pub(crate) fn reconcile(&mut self, events: &mut Vec<Event>) {
+    pub(crate) fn reconcile(&mut self, events: &mut Vec<Event>) -> Result<(), StoreError> {
         let mut all: Vec<_> = std::mem::take(&mut self.carried).into_iter().collect();
         all.sort_unstable();
         for (identity, carried) in all {
-            let arrived = |(session, position): TxnKey| {
-                let session = self.live.session_index.get(&session);
-                session.is_some_and(|&session| self.live.sessions[session as usize].count > position)
-            };
-            if carried.reported == carried.found
-                || ![Some(identity.txn), identity.other].into_iter().flatten().all(arrived)
-            {
+            if carried.reported == carried.found {
+                continue;
+            }
+            let mut arrived = true;
+            for (session, position) in [Some(identity.txn), identity.other].into_iter().flatten() {
+                let session = self.known_session(session)?;
+                arrived &= session.is_some_and(|session| self.live.sessions[session].count > position);
+            }
+            if !arrived {
                 continue;
             }
             let finding = self.named(identity);
@@ -111,12 +113,13 @@ impl<S: Store> Checker<S> {
                 false => self.retract(finding, events),
             }
         }
+        Ok(())
     }
 
     /// A violation of which only the identity is known.
     fn named(&self, identity: Identity<TxnKey, Key128>) -> Finding {
-        let name = |(session, position): TxnKey| match self.live.session_index.get(&session) {
-            Some(&session) => self.live.name_of(session, position, None),
+        let name = |(session, position): TxnKey| match self.live.sessions.find(session) {
+            Some(session) => self.live.name_of(session, position, None),
             None => TxnName { session: show(session, None), position: position + 1, id: None },
         };
         let text = |key| self.keys[*self.index.get(&key)? as usize].text.as_deref();

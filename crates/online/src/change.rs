@@ -314,7 +314,7 @@ impl<S: Store> Checker<S> {
         while events.len() < most {
             let Some(((seq, key), waiting)) = self.pending.due(now.min(FOREVER - 1)) else {
                 if now == u64::MAX {
-                    self.reconcile(events);
+                    self.reconcile(events)?;
                 }
                 return Ok(false);
             };
@@ -424,7 +424,7 @@ impl<S: Store> Checker<S> {
     ) -> Identity<TxnKey, Key128> {
         let txn_key = |slot: Slot| {
             let txn = self.live.txn(slot);
-            (self.live.sessions[txn.session as usize].name, txn.position)
+            (self.live.sessions[txn.session].name, txn.position)
         };
         let key = key.map(|key| self.keys[key as usize].name);
         Identity { axiom, txn: txn_key(slot), key, other: other.map(txn_key), read }

@@ -7,10 +7,11 @@
 //! keys touched and on how much of them is affected, not on how many keys there are.
 
 use crate::carried::Carried;
+use crate::filter::{Filter, Of};
 use crate::ids::Ids;
 use crate::indeterminate::IndeterminateSet;
 use crate::key::{Key, Seen, Slot};
-use crate::live_state::{Id, LiveState, Session, Txn, show};
+use crate::live_state::{Id, LiveState, Txn, show};
 use crate::ops::{Ops, written};
 use crate::pending::Pending;
 use crate::suspects::Suspects;
@@ -31,6 +32,8 @@ pub struct Checker<S> {
     pub(crate) index: FxHashMap<Key128, u32>,
     /// Some keys are in the store's map only.
     pub(crate) evicted: bool,
+    /// Names of keys and sessions that are there.
+    pub(crate) away: Filter,
     pub(crate) ids: Ids,
     pub(crate) pending: Pending,
     pub(crate) suspects: Suspects,
@@ -42,6 +45,8 @@ pub struct Checker<S> {
     pub(crate) now: u64,
     /// Memory in use, about.
     pub(crate) bytes: usize,
+    /// Memory that the caller found in use beyond what was counted here.
+    pub(crate) outside: usize,
     /// Keys with something to spill.
     pub(crate) touched: Vec<u32>,
     /// Keys that changed since the last checkpoint.
@@ -77,6 +82,7 @@ impl<S: Store> Checker<S> {
             free_keys: Vec::new(),
             index: FxHashMap::default(),
             evicted: false,
+            away: Filter::new(options.gc.bytes().unwrap_or(0)),
             ids: Ids::new(ids),
             pending: Pending::default(),
             suspects: Suspects::default(),
@@ -85,6 +91,7 @@ impl<S: Store> Checker<S> {
             seq: 0,
             now: 0,
             bytes: 0,
+            outside: 0,
             touched: Vec::new(),
             dirty: Vec::new(),
             dirty_sessions: FxHashSet::default(),
@@ -112,7 +119,15 @@ impl<S: Store> Checker<S> {
             + self.ids.len() * crate::ids::ENTRY
             + self.pending.len() * PENDING
             + self.text_bytes
+            + self.live.sessions.memory()
+            + self.away.memory()
             + self.holding.memory()
+    }
+
+    /// Says how much memory is in use beyond [`Checker::memory`]: what the allocator, tables that are not full,
+    /// parsers and the store take. It counts against the limit, up to half of that.
+    pub fn set_outside(&mut self, bytes: usize) {
+        self.outside = bytes;
     }
 
     /// Verdicts that are not settled and would be reported now.
@@ -213,9 +228,9 @@ impl<S: Store> Checker<S> {
             events.push(Event::Fault { fault: Fault::NoStart, origin: head.origin });
             return Ok(());
         }
-        let session = self.session(head.session, batch);
-        let position = self.live.sessions[session as usize].count;
-        self.live.sessions[session as usize].count += 1;
+        let session = self.session(head.session, batch)?;
+        let position = self.live.sessions[session].count;
+        self.live.sessions[session].count += 1;
         if self.options.checkpoints {
             self.dirty_sessions.insert(session);
         }
@@ -313,25 +328,6 @@ impl<S: Store> Checker<S> {
         }
     }
 
-    fn session(&mut self, name: Key128, batch: &Batch) -> u32 {
-        if let Some(&session) = self.live.session_index.get(&name) {
-            return session;
-        }
-        let session = self.live.sessions.len() as u32;
-        let text = show(name, batch.texts.get(&name).map(|t| &**t)).to_string().into_boxed_str();
-        self.bytes += size_of::<Session>() + text.len() + 48;
-        self.live.sessions.push(Session {
-            name,
-            text,
-            count: 0,
-            last: None,
-            last_writer: None,
-            number: None,
-        });
-        self.live.session_index.insert(name, session);
-        session
-    }
-
     /// A key's number.
     #[inline]
     fn key(&mut self, name: Key128, batch: &Batch) -> Result<u32, StoreError> {
@@ -343,7 +339,7 @@ impl<S: Store> Checker<S> {
 
     fn new_key(&mut self, name: Key128, batch: &Batch) -> Result<u32, StoreError> {
         let text = batch.texts.get(&name).cloned();
-        let key = match self.evicted {
+        let key = match self.evicted && self.away.may_have(Of::Key, name) {
             true => self.bring_back(name, text)?,
             false => Key::new(name, text),
         };

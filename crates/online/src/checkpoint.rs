@@ -11,16 +11,16 @@
 use crate::carried::Carried;
 use crate::checker::Checker;
 use crate::codec::{In, Out};
+use crate::filter::Of;
 use crate::key::{Key, Verdict, Weight};
-use crate::live_state::Session;
 use crate::pending::{SpilledRead, Waiting};
 use crate::spill::key_name;
 use crate::{Event, Finding, Key128, Options, Shape, Shown, Stats, Store, StoreError, TxnKey, TxnName};
 use anomalist_history::AtomKind;
 use anomalist_timestamp::{Axiom, Identity};
 
-/// 7: short texts are held themselves, longer ones by SipHash-2-4-128.
-const VERSION: u64 = 7;
+/// 7: short texts are held themselves, longer ones by SipHash-2-4-128. 8: sessions are found by name.
+const VERSION: u64 = 8;
 
 /// What a store had.
 pub enum Restored<S> {
@@ -171,15 +171,7 @@ impl<S: Store> Checker<S> {
         let mut sessions: Vec<u32> = self.dirty_sessions.drain().collect();
         sessions.sort_unstable();
         for session in sessions {
-            let s = &self.live.sessions[session as usize];
-            let mut out = Out::default();
-            out.datum(s.name);
-            out.text(&s.text);
-            out.u64(s.count.into());
-            out.option(s.last.as_ref(), Out::last);
-            out.option(s.last_writer.as_ref(), Out::last);
-            out.option(s.number, Out::u64);
-            self.store.put(&[b"s", &session.to_be_bytes()[..]].concat(), &out.0)?;
+            self.store_session(session)?;
         }
         let record = self.encode_rest(extra);
         self.store.put(b"m", &record)?;
@@ -270,24 +262,7 @@ impl<S: Store> Checker<S> {
         let mut pending = Vec::new();
         let extra = checker.decode_rest(&mut In(&record), &mut pending)?;
         reported.into_iter().for_each(|reported| checker.carry(reported));
-        let mut sessions = Vec::new();
-        checker.store.each(b"s", &mut |_, bytes| {
-            let mut from = In(bytes);
-            sessions.push(Session {
-                name: from.datum()?,
-                text: from.text()?,
-                count: from.u32()?,
-                last: from.option(In::last)?,
-                last_writer: from.option(In::last)?,
-                number: from.option(In::u64)?,
-            });
-            from.end()
-        })?;
-        for session in sessions {
-            checker.bytes += size_of::<Session>() + session.text.len() + 48;
-            checker.live.session_index.insert(session.name, checker.live.sessions.len() as u32);
-            checker.live.sessions.push(session);
-        }
+        checker.restore_sessions()?;
         // Keys come back one at a time; the names of those that are only in the store stay there.
         let mut records = Vec::new();
         checker.store.each(b"k", &mut |_, bytes| {
@@ -366,6 +341,7 @@ impl<S: Store> Checker<S> {
         from.end()?;
         let pending = waiting.remove(&key.name).unwrap_or_default();
         if versions.is_empty() && reads.is_empty() && pending.is_empty() && self.evicted {
+            self.away.add(Of::Key, key.name);
             return Ok(());
         }
         let slot = self.insert_key(key);

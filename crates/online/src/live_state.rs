@@ -6,6 +6,7 @@ use crate::key::{Effect, Key, Read, Seen, Slot, Verdict, Version};
 use crate::ring::Cursor;
 use crate::rules::Seat;
 use crate::session_tail::SessionTail;
+use crate::sessions::Sessions;
 use crate::{Key128, Shape, Shown, TxnName};
 use anomalist_history::{SnapshotSet, Timestamp};
 use anomalist_timestamp::external::{self, Cut, Match, Scope};
@@ -53,6 +54,12 @@ pub(crate) struct Session {
     pub last_writer: Option<Last>,
     /// The number of the last committed transaction, where the recording has one.
     pub number: Option<u64>,
+    /// Transactions in memory.
+    pub refs: u32,
+    /// It went on since the last collection.
+    pub fresh: bool,
+    /// The store knows its name.
+    pub stored: bool,
 }
 
 /// What a session remembers of a transaction.
@@ -73,8 +80,7 @@ pub(crate) struct LiveState {
     ties: bool,
     txns: Vec<Txn>,
     free: Vec<Slot>,
-    pub sessions: Vec<Session>,
-    pub session_index: FxHashMap<Key128, u32>,
+    pub sessions: Sessions,
     /// Sessions with transactions of unknown outcome.
     pub tails: FxHashMap<u32, SessionTail>,
     /// What a register holds before any write; `None`: nothing.
@@ -99,8 +105,7 @@ impl LiveState {
             ties,
             txns: Vec::new(),
             free: Vec::new(),
-            sessions: Vec::new(),
-            session_index: FxHashMap::default(),
+            sessions: Sessions::default(),
             tails: FxHashMap::default(),
             initial: Some(Key128::NIL),
             initial_keys: FxHashMap::default(),
@@ -110,6 +115,7 @@ impl LiveState {
 
     /// Takes in a transaction.
     pub fn add(&mut self, txn: Txn) -> Slot {
+        self.sessions[txn.session].refs += 1;
         match self.free.pop() {
             Some(slot) => {
                 self.txns[slot.0 as usize] = txn;
@@ -130,6 +136,8 @@ impl LiveState {
         if gone {
             txn.id = None;
             txn.set = None;
+            let session = &mut self.sessions[txn.session];
+            session.refs = session.refs.saturating_sub(1);
             self.free.push(slot);
         }
         gone
@@ -152,7 +160,7 @@ impl LiveState {
 
     fn place(&self, slot: Slot) -> Place<Timestamp, &str> {
         let &Txn { commit, read_only, start, position, session, .. } = self.txn(slot);
-        Place { commit, read_only, start, session: &self.sessions[session as usize].text, position }
+        Place { commit, read_only, start, session: &self.sessions[session].text, position }
     }
 
     /// The order of transactions.
@@ -315,7 +323,7 @@ impl LiveState {
 
     pub fn name_of(&self, session: u32, position: u32, id: Option<&Id>) -> TxnName {
         let id = id.map(|id| show(id.name, id.text.as_deref()));
-        let session = &self.sessions[session as usize];
+        let session = &self.sessions[session];
         TxnName { session: show(session.name, Some(&session.text)), position: position + 1, id }
     }
 

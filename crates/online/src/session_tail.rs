@@ -75,7 +75,7 @@ impl<S: Store> Checker<S> {
             findings.into_iter().for_each(|finding| self.report(finding, events));
             return;
         }
-        let session = &self.live.sessions[txn.session as usize];
+        let session = &self.live.sessions[txn.session];
         let last = Last {
             start: txn.start,
             commit: txn.commit,
@@ -107,7 +107,7 @@ impl<S: Store> Checker<S> {
         }
         let txn = self.live.txn(slot);
         let (writes, session) = (!txn.read_only, txn.session);
-        let session = &mut self.live.sessions[session as usize];
+        let session = &mut self.live.sessions[session];
         session.number = head.number;
         if writes {
             session.last_writer = Some(last.clone());
@@ -127,7 +127,7 @@ impl<S: Store> Checker<S> {
         read_only: bool,
         batch: &Batch,
     ) {
-        let known = &self.live.sessions[session as usize];
+        let known = &self.live.sessions[session];
         let tail = self.live.tails.entry(session).or_default();
         for (last, writes) in [(&known.last_writer, true), (&known.last, false)] {
             let Some(last) = last else { continue };
@@ -166,7 +166,7 @@ impl<S: Store> Checker<S> {
         let Some(mut tail) = self.live.tails.remove(&session) else { return };
         let Some(at) = tail.iter().position(|e| e.last.position == position) else { return };
         tail[at].state = State::Counts;
-        let known = &mut self.live.sessions[session as usize];
+        let known = &mut self.live.sessions[session];
         let later = |last: &Option<Last>| last.as_ref().is_none_or(|last| last.position < position);
         if later(&known.last) {
             known.last = Some(tail[at].last.clone());
@@ -183,7 +183,7 @@ impl<S: Store> Checker<S> {
                 continue;
             }
             let name = |last: &Last| self.live.name_of(session, last.position, last.id.as_ref());
-            let txn = (self.live.sessions[session as usize].name, tail[i].last.position);
+            let txn = (self.live.sessions[session].name, tail[i].last.position);
             let finding = Finding {
                 identity: Identity { axiom: Axiom::Session, txn, key: None, other: None, read: None },
                 txn: name(&tail[i].last),

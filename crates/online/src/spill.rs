@@ -10,6 +10,7 @@
 use crate::change::Side;
 use crate::checker::{Checker, key_weight};
 use crate::codec::{In, Out};
+use crate::filter::Of;
 use crate::key::{BEGIN, Chain, Key, Read, Slot, Verdict, Weight};
 use crate::live_state::Txn;
 use crate::{Gc, Key128, Store, StoreError};
@@ -32,8 +33,13 @@ impl<S: Store> Checker<S> {
         match self.options.gc {
             Gc::None => None,
             Gc::Threshold(txns) => Some((self.live.txn_count(), txns)),
-            Gc::Memory(bytes) => Some((self.memory(), bytes)),
+            Gc::Memory(bytes) => Some((self.memory() + self.outside.min(bytes / 2), bytes)),
         }
+    }
+
+    /// True if a collection has done enough.
+    fn has_room(&self) -> bool {
+        self.fill().is_none_or(|(fill, limit)| fill <= limit / 4 * 3)
     }
 
     /// Makes room.
@@ -46,11 +52,12 @@ impl<S: Store> Checker<S> {
             let Some(&moment) = self.samples.get(cut) else { break };
             self.spill_before(moment)?;
             self.samples.drain(..cut);
-            if self.fill().is_none_or(|(fill, limit)| fill <= limit / 4 * 3) {
+            if self.has_room() {
                 break;
             }
         }
-        if matches!(self.options.gc, Gc::Memory(limit) if self.memory() > limit / 4 * 3) {
+        if matches!(self.options.gc, Gc::Memory(_)) && !self.has_room() {
+            self.evict_sessions(Self::has_room)?;
             self.evict()?;
         }
         // Where the least there must be is over the limit, collecting again at once would gain nothing.
@@ -199,9 +206,7 @@ impl<S: Store> Checker<S> {
 
     /// Gives a transaction that was spilled a slot.
     pub(crate) fn take_in(&mut self, txn: Txn) -> Result<Slot, StoreError> {
-        if txn.session as usize >= self.live.sessions.len() {
-            return Err(StoreError::Damaged("a transaction of no session".to_owned()));
-        }
+        self.session_back(txn.session)?;
         self.bytes += crate::checker::txn_weight(&txn);
         Ok(self.live.add(txn))
     }
@@ -267,10 +272,9 @@ impl<S: Store> Checker<S> {
 
     /// Moves whole keys to the store: those that were not touched since the last collection.
     fn evict(&mut self) -> Result<(), StoreError> {
-        let Gc::Memory(limit) = self.options.gc else { return Ok(()) };
         let end = Timestamp { physical: i64::MAX, logical: i64::MAX };
         for key in 0..self.keys.len() as u32 {
-            if self.memory() <= limit / 4 * 3 {
+            if self.has_room() {
                 break;
             }
             let k = &self.keys[key as usize];
@@ -283,6 +287,7 @@ impl<S: Store> Checker<S> {
             self.store.put(&key_name(k.name), &record)?;
             self.bytes = self.bytes.saturating_sub(key_weight(k));
             self.index.remove(&k.name);
+            self.away.add(Of::Key, k.name);
             k.text = None;
             k.chain = None;
             k.dirty = false;

@@ -1,37 +1,17 @@
 //! One function per target: text from a history becomes text of a terminal, XML, Markdown, DOT, SARIF or a
 //! workflow command, in which it can neither break the document nor command the program that shows it.
 //!
-//! Every target shows the same characters for what has no look of its own: control characters would break
-//! lines or command the terminal, and characters that turn the direction of writing, separate lines or take
-//! no room would show a reader something else than what is there (CVE-2021-42574). They are shown as the
-//! escapes of Rust: `\u{202e}`.
+//! Every target shows the same characters for what has no look of its own: those that
+//! [`anomalist_history::inert`] escapes, as it escapes them.
 
-use std::fmt::Write;
-
-/// Characters that have no look of their own.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
-            | '\u{fffe}' | '\u{ffff}')
-}
-
-fn push_visible(out: &mut String, c: char) {
-    match c {
-        '\n' | '\t' | '\r' => out.extend(c.escape_default()),
-        c => {
-            let _ = write!(out, "\\u{{{:x}}}", c as u32);
-        }
-    }
-}
+use anomalist_history::{inert, is_active, push_escape};
 
 /// Each character by `special`, or escaped if it is hidden, or as it is.
 fn mapped(text: &str, special: impl Fn(char) -> Option<&'static str>) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         match special(c) {
             Some(text) => out.push_str(text),
-            None if is_hidden(c) => push_visible(&mut out, c),
+            None if is_active(c) => push_escape(&mut out, c),
             None => out.push(c),
         }
         out
@@ -45,7 +25,7 @@ fn mapped(text: &str, special: impl Fn(char) -> Option<&'static str>) -> String 
 /// assert_eq!(anomalist_report::printable("a\u{1b}[2J\n::error::"), "a\\u{1b}[2J\\n::error::");
 /// ```
 pub fn terminal(text: &str) -> String {
-    let out = mapped(text, |_| None);
+    let out = inert(text).into_owned();
     let out = if out.starts_with("::") { format!("\\{out}") } else { out };
     out.replace(" ::", " \\::").replace("##[", "#\\#[")
 }
@@ -162,12 +142,12 @@ mod tests {
 
     #[test]
     fn nothing_hidden_gets_through() {
-        let hidden: String = (0..=0x10_ffff).filter_map(char::from_u32).filter(|&c| is_hidden(c)).collect();
+        let hidden: String = (0..=0x10_ffff).filter_map(char::from_u32).filter(|&c| is_active(c)).collect();
         let functions =
             [terminal, xml, markdown, markdown_block, dot, workflow_data, workflow_property, sarif];
         for escape in functions {
             let shown = escape(&hidden);
-            let left: Vec<char> = shown.chars().filter(|&c| is_hidden(c) && c != '\n' && c != '\t').collect();
+            let left: Vec<char> = shown.chars().filter(|&c| is_active(c) && c != '\n' && c != '\t').collect();
             assert_eq!(left, [], "{shown}");
         }
     }

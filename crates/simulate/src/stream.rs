@@ -263,7 +263,15 @@ impl<'a> Run<'a> {
                 let last = run.sent[source] == lines.len();
                 let (number, name) = running.known.register(name);
                 let (reply, answer) = std::sync::mpsc::channel();
-                let block = Block { source: number, name, bytes, last, reply: Some(reply), replayed: false };
+                let block = Block {
+                    source: number,
+                    name,
+                    bytes,
+                    last,
+                    reply: Some(reply),
+                    replayed: false,
+                    held: None,
+                };
                 let parsed = running.ingest.parse(block, Batch::default());
                 running.engine.take(parsed, running.now)?;
                 run.taken[source] = run.sent[source];

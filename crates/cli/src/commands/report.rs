@@ -9,6 +9,7 @@ use crate::destination::{can_be_written, write_file};
 use crate::exit::{Exit, Failure};
 use crate::{load, pages, terminal};
 use anomalist::History;
+use anomalist_format::PathName;
 use anomalist_page::Run;
 use clap::Args;
 use serde_json::Value;
@@ -49,9 +50,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
         true => (flags.result.join("result.json"), flags.result.clone()),
         false => (flags.result.clone(), flags.result.parent().map_or_else(PathBuf::new, Path::to_path_buf)),
     };
-    let kept = kept(&document(&file)?);
+    let kept = kept(&document(&file, flags, global)?);
     if kept.is_empty() {
-        return Err(Failure::input(format_args!("{}: no result in it", file.display())));
+        return Err(Failure::input(format_args!("{}: no result in it", file.shown())));
     }
     if flags.history.is_some() && kept.len() > 1 {
         return Err(Failure::input("--history is one file, and these are several results"));
@@ -69,7 +70,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     for (one, history) in kept.into_iter().zip(&histories) {
         let transactions = history.as_ref().map(History::transactions);
         let mut run = Run::of_result(one.result, transactions)
-            .map_err(|error| Failure::input(format_args!("{}: {error}", file.display())))?;
+            .map_err(|error| Failure::input(format_args!("{}: {error}", file.shown())))?;
         run.unseen = transactions.map_or_else(Vec::new, |history| pages::unseen(history, global));
         run.name = one.name.unwrap_or(run.name);
         run.about = one.about;
@@ -79,13 +80,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     Ok(Exit::Holds)
 }
 
-fn document(file: &Path) -> Result<Value, Failure> {
-    let text = match file.as_os_str() == "-" {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(file),
-    };
-    let text = text.map_err(|error| Failure::io(file, error))?;
-    serde_json::from_str(&text).map_err(|error| Failure::input(format_args!("{}: {error}", file.display())))
+fn document(file: &Path, flags: &Flags, global: &Global) -> Result<Value, Failure> {
+    let text = load::text(file, flags.read.limits, global)?;
+    serde_json::from_str(&text).map_err(|error| Failure::input(format_args!("{}: {error}", file.shown())))
 }
 
 /// The results in a document: of `check`, one or an array; of `test`, with what is known about each run.
@@ -142,7 +139,7 @@ fn history(kept: &Kept, flags: &Flags, folder: &Path, global: &Global) -> Result
         Some(history) if count(&history) == wanted => Ok(Some(history)),
         Some(history) => Err(Failure::input(format_args!(
             "{}: {} transactions, and the result is about a history of {wanted}",
-            file.display(),
+            file.shown(),
             count(&history)
         ))),
         None => Ok(None),

@@ -41,8 +41,8 @@ const EMPTY: &str =
 /// Verifies.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let history = load::read(&flags.history, &flags.read, global)?.history;
-    let text = std::fs::read(&flags.certificate).map_err(|error| Failure::io(&flags.certificate, error))?;
-    let (judgement, flaw) = match certificate::read(&history, &text) {
+    let text = load::text(&flags.certificate, flags.read.limits, global)?;
+    let (judgement, flaw) = match certificate::read(&history, text.as_bytes()) {
         Ok(statement) => {
             let flaw = Verifier::new(&history)
                 .trusting(flags.trust_assumptions)

@@ -5,6 +5,7 @@ pub mod over;
 use crate::cli::Global;
 use crate::destination::{Destination, write_file};
 use crate::exit::{Exit, Failure};
+use crate::load;
 use crate::{interrupt, terminal, values};
 use anomalist_format::{Format, PathName};
 use anomalist_level::Level;
@@ -17,7 +18,6 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -273,7 +273,7 @@ fn choices_text(choices: &[Choice]) -> String {
 fn read_choices(path: &Path) -> Result<Replay, Failure> {
     let found = beside(path);
     let path = if found.exists() { found.as_path() } else { path };
-    let text = fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+    let text = load::small_text(path)?;
     let mut replay = Replay { otherwise: Otherwise::Newest, ..Replay::default() };
     for (at, line) in text.lines().enumerate() {
         let wrong = || Failure::input(format_args!("{}:{}: not a recorded choice", path.shown(), at + 1));

@@ -51,19 +51,27 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Forgets operations; keeps names, which occur again and again, unless there are too many of them for
-    /// that to be true.
+    /// that to be true. A stream has no end: what is kept must have one.
     pub fn reuse(&mut self) {
-        const MANY: usize = 1 << 16;
+        const NAMES: usize = 8 << 20;
         self.mops.clear();
         self.elements.clear();
         self.versions.clear();
-        if self.moved.len() > MANY {
+        if self.atoms.memory() > NAMES {
             *self = Columns {
                 mops: std::mem::take(&mut self.mops),
                 elements: std::mem::take(&mut self.elements),
                 ..Columns::default()
             };
         }
+    }
+
+    /// Gives back the memory of an uncommonly large transaction.
+    pub fn trim(&mut self) {
+        const MANY: usize = 1 << 16;
+        self.mops.shrink_to(MANY);
+        self.elements.shrink_to(MANY);
+        self.versions.shrink_to(MANY);
     }
 
     /// Length of both columns, to come back to with [`Columns::truncate`].

@@ -1,6 +1,7 @@
 //! What the caller assumes about the versions of keys: flags, and the file of a transaction order.
 
 use crate::exit::Failure;
+use crate::load;
 use anomalist_check::Inference;
 use anomalist_format::PathName;
 use anomalist_history::{History, TxnId};
@@ -75,7 +76,7 @@ impl InferenceFlags {
 
 fn read_order(file: &Path, history: &History) -> Result<BTreeMap<TxnId, i64>, Failure> {
     let problem = |line: usize, what: String| Failure::input(format!("{}:{line}: {what}", file.shown()));
-    let text = std::fs::read_to_string(file).map_err(|e| Failure::input(format!("{}: {e}", file.shown())))?;
+    let text = load::small_text(file)?;
     let names: HashMap<String, TxnId> = history.txns().map(|t| (history.raw_name(t), t)).collect();
     let mut order = BTreeMap::new();
     for (line, text) in (1..).zip(text.lines()) {

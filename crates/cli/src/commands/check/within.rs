@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 /// How long the thread may take to notice that its time is over.
 const GRACE: Duration = Duration::from_millis(400);
-/// How often it is looked whether the time is over.
-const TICK: Duration = Duration::from_millis(20);
+/// How often it is looked whether the time or the memory is over.
+const TICK: Duration = Duration::from_millis(5);
 /// Files up to this size need no thread of their own, unless they are compressed: a few hundred thousand
 /// operations at most.
 const SMALL: u64 = 2 << 20;
@@ -70,7 +70,7 @@ pub fn judge(path: &Path, flags: &Flags, global: &Global) -> Result<Vec<Judged>,
         match answers.recv_timeout(TICK) {
             Ok(answer) => return answer,
             Err(RecvTimeoutError::Timeout) if work.is_over() => {
-                if over.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                if over.get_or_insert_with(Instant::now).elapsed() >= GRACE || memory::is_pressing() {
                     return work.so_far().map(|judged| vec![judged]);
                 }
             }
@@ -150,7 +150,7 @@ impl Work {
 
     /// What is known without the thread.
     fn so_far(&self) -> Result<Judged, Failure> {
-        let why = memory::ask(0).err();
+        let why = memory::ask(0).err().map(|_| memory::of_reading());
         let is_read = self.known.lock().unwrap_or_else(PoisonError::into_inner).history.is_some();
         if interrupt::is_requested() && !is_read {
             return Err(Failure::Interrupted);

@@ -240,7 +240,7 @@ fn format(name: Option<&str>) -> Result<Option<Format>, Failure> {
 }
 
 fn transaction_order(path: &Path) -> Result<FxHashMap<i64, f64>, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::io(path, error))?;
+    let text = load::small_text(path)?;
     let wrong = |what: &str| {
         let expected = "expected a JSON object from indices to numbers, such as {\"0\": 2, \"3\": 1}";
         Failure::input(format_args!("{}: {expected}: {what}", path.shown()))

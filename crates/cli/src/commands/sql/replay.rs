@@ -5,6 +5,7 @@ use super::subject::Opened;
 use super::{show, templates};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use crate::load;
 use crate::{interrupt, terminal};
 use anomalist_databases::Isolation;
 use anomalist_format::PathName;
@@ -22,7 +23,7 @@ pub fn run(flags: &ReplayFlags, global: &Global) -> Result<Exit, Failure> {
     if flags.script.is_dir() {
         return templates::run(flags, global);
     }
-    let text = std::fs::read_to_string(&flags.script).map_err(|e| Failure::io(&flags.script, e))?;
+    let text = load::small_text(&flags.script)?;
     let opened = Opened::open(&flags.place, global)?;
     let wrong = |e: &dyn std::fmt::Display| Failure::input(format_args!("{}: {e}", flags.script.shown()));
     let script = Script::parse_any(opened.flavour, &text).map_err(|e| wrong(&e))?;

@@ -6,6 +6,7 @@ use super::replay;
 use super::subject::Opened;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use crate::load;
 use crate::terminal;
 use anomalist_databases::Isolation;
 use anomalist_format::PathName;
@@ -55,7 +56,7 @@ fn scripts(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn attempt(opened: &Opened, isolations: &[Isolation], path: &Path) -> Result<Tried, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path, e))?;
+    let text = load::small_text(path)?;
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let mut script = Script::parse_any(opened.flavour, &text)
         .map_err(|e| Failure::input(format_args!("{}: {e}", path.shown())))?;

@@ -115,7 +115,7 @@ impl<A: Audience> Engine<A> {
         }
         for Journaled { name, last, bytes } in journal {
             let (source, name) = self.known.register(&name);
-            let block = Block { source, name, bytes, last, reply: None, replayed: true };
+            let block = Block { source, name, bytes, last, reply: None, replayed: true, held: None };
             self.take(ingest.parse(block, Batch::default()), now)?;
         }
         // Connections ended with the process that they led to.

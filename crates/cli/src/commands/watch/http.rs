@@ -31,7 +31,8 @@ const TYPES: &[&str] =
 /// Serves until the server is dropped.
 pub fn serve(listener: TcpListener, service: Service, hosts: &[String]) -> io::Result<Server> {
     let Service { hub, metrics } = service;
-    let limits = Limits::default().with_body(LONGEST_LINE).with_bodies(2 * LONGEST_LINE);
+    let longest = hub.as_ref().map_or(LONGEST_LINE, |hub| hub.rooms.longest);
+    let limits = Limits::default().with_body(longest).with_bodies(2 * longest);
     let mut settings = Settings { limits, hosts: hosts.into(), types: TYPES, ..Settings::default() };
     if let Some(hub) = &hub {
         settings.open = hub.known.open.clone();
@@ -57,7 +58,8 @@ fn take(hub: &Hub, request: Request) -> Response {
     let (source, name) = hub.known.register(&format!("http {from}"));
     let (reply, taken) = channel();
     let bytes = request.into_body().into();
-    let sent = hub.send(Block { source, name, bytes, last: true, reply: Some(reply), replayed: false });
+    let sent =
+        hub.send(Block { source, name, bytes, last: true, reply: Some(reply), replayed: false, held: None });
     let Some(Taken { transactions, malformed, .. }) = sent.then(|| taken.recv().ok()).flatten() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the watch is ending\n").into_response();
     };

@@ -5,6 +5,7 @@
 //! with `[`: then it is an array, as TimeKiller writes its files, and objects are recognised by their
 //! braces.
 
+use super::room::Held;
 use super::sources::NAMED;
 use anomalist_format::{StreamError, StreamReader};
 use anomalist_online::{Batch, Origin};
@@ -25,6 +26,8 @@ pub struct Block {
     pub reply: Option<std::sync::mpsc::Sender<Taken>>,
     /// This was read from the journal, not from a source.
     pub replayed: bool,
+    /// The room that it takes.
+    pub held: Option<Held>,
 }
 
 /// What became of a block.
@@ -83,6 +86,9 @@ impl Place {
         Place { lines, ..Place::default() }
     }
 }
+
+/// An object of an array that is longer than this is not one.
+const LONGEST_OBJECT: usize = 1 << 20;
 
 /// Parses blocks of any number of sources.
 #[derive(Default)]
@@ -176,7 +182,7 @@ impl Ingest {
         }
         place.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
         if at < text.len() {
-            if parsed.block.last {
+            if parsed.block.last || text.len() - at > LONGEST_OBJECT {
                 self.text(&text[at..], 1, line, parsed);
             } else {
                 place.open = text.split_off(at);
@@ -240,7 +246,15 @@ mod tests {
     use super::*;
 
     fn block(bytes: &str, last: bool) -> Block {
-        Block { source: 0, name: "x".into(), bytes: bytes.into(), last, reply: None, replayed: false }
+        Block {
+            source: 0,
+            name: "x".into(),
+            bytes: bytes.into(),
+            last,
+            reply: None,
+            replayed: false,
+            held: None,
+        }
     }
 
     const ONE: &str = r#"{"tid":1,"sid":1,"sts":{"p":1},"cts":{"p":2},"ops":[{"t":"w","k":"a}{\"","v":1}]}"#;

@@ -17,6 +17,7 @@ pub mod medium;
 mod metrics;
 mod options;
 mod report;
+mod room;
 mod run;
 mod servers;
 mod sources;

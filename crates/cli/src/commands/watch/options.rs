@@ -30,6 +30,11 @@ pub fn checker(flags: &Flags) -> Result<Options, Failure> {
     })
 }
 
+/// The memory that is allowed.
+pub fn memory(flags: &Flags) -> usize {
+    flags.memory.unwrap_or(MEMORY)
+}
+
 fn gc(flags: &Flags) -> Result<Gc, Failure> {
     match (flags.gc.as_str(), flags.gc.strip_prefix("threshold:"), flags.memory) {
         ("memory", _, Some(few)) if few < LEAST => Err(Failure::input(format_args!(

@@ -8,12 +8,13 @@ use super::medium::OnDisk;
 use super::metrics::{self, Snapshot};
 use super::options;
 use super::report::Voice;
+use super::room::Rooms;
 use super::servers::Servers;
 use super::sources::{self, Hub, Known, Resume};
 use super::store::SEGMENT;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, supervised, terminal};
+use crate::{interrupt, memory, supervised, terminal};
 use anomalist_format::PathName;
 use anomalist_online::{Batch, StoreError};
 use std::collections::VecDeque;
@@ -39,7 +40,7 @@ impl From<StoreError> for Failure {
 /// Watches.
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let (blocks, received) = sync_channel::<Block>(DEPTH);
-    let hub = Hub::new(blocks);
+    let hub = Hub::new(blocks, Rooms::of(options::memory(flags)));
     let mut ingest = Ingest::default();
     let mut watch = Watch::new(flags, Live::new(global, flags.json), hub.known.clone(), &mut ingest)?;
     let servers = Servers::start(flags, &hub, &watch.shared, &watch.engine.voice)?;
@@ -206,6 +207,10 @@ impl Watch {
     fn take(&mut self, parsed: Parsed) -> Result<(), Failure> {
         self.active = Instant::now();
         let now = self.clock.now();
+        // What the process holds beside the checker counts too.
+        let checker = &mut self.engine.checker;
+        let counted = checker.memory();
+        checker.set_outside(memory::allocated().saturating_sub(counted));
         let batch = self.engine.take(parsed, now)?;
         if !batch.is_empty() {
             self.arrivals.push_back(now);

@@ -4,10 +4,11 @@
 
 use super::growing::{Growing, Patient};
 use super::ingest::{Block, Taken};
+use super::room::Rooms;
 use crate::exit::Failure;
 use crate::system;
 use anomalist_format::PathName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -19,15 +20,30 @@ use std::thread;
 
 /// Bytes of a block.
 const BLOCK: usize = 128 << 10;
+/// Bytes that a source may hold without asking; there may be many that send little.
+const SMALL: usize = 8 << 10;
+/// Bytes of a line that was given up which are handed over.
+const SHOWN: usize = 4096;
 /// Connections with lines at one time.
 const CONNECTIONS: usize = 1024;
 /// A line longer than this is not one.
 pub const LONGEST_LINE: usize = 64 << 20;
 
+/// Names of sources that are kept: every connection has one.
+const NAMES: usize = 10_000;
+
+/// Names of sources, by number.
+#[derive(Default)]
+struct Names {
+    /// How many came before those that are kept.
+    forgotten: u32,
+    kept: VecDeque<Arc<str>>,
+}
+
 /// What is known about sources.
 #[derive(Default)]
 pub struct Known {
-    names: Mutex<Vec<Arc<str>>>,
+    names: Mutex<Names>,
     /// Connections that are open.
     pub open: Arc<AtomicUsize>,
     /// Why a source could not be read to its end, if one could not.
@@ -41,18 +57,23 @@ impl Known {
     pub fn register(&self, name: &str) -> (u32, Arc<str>) {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         // Few come again, and those that do are near the end.
-        if let Some(known) = names.iter().rposition(|known| **known == *name) {
-            return (known as u32, names[known].clone());
+        if let Some(known) = names.kept.iter().rposition(|known| **known == *name) {
+            return (names.forgotten + known as u32, names.kept[known].clone());
         }
         let name: Arc<str> = name.into();
-        names.push(name.clone());
-        (names.len() as u32 - 1, name)
+        names.kept.push_back(name.clone());
+        if names.kept.len() > NAMES {
+            names.kept.pop_front();
+            names.forgotten += 1;
+        }
+        (names.forgotten + names.kept.len() as u32 - 1, name)
     }
 
     /// The name of a source.
     pub fn name(&self, source: u32) -> String {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.get(source as usize).map_or_else(|| "?".to_owned(), ToString::to_string)
+        let kept = source.checked_sub(names.forgotten).and_then(|place| names.kept.get(place as usize));
+        kept.map_or_else(|| "?".to_owned(), ToString::to_string)
     }
 
     /// Notes that a source could not be read to its end. The first reason stays.
@@ -70,18 +91,21 @@ impl Known {
 #[derive(Clone)]
 pub struct Hub {
     blocks: SyncSender<Block>,
+    /// Room for what has arrived.
+    pub rooms: Rooms,
     /// What is known about sources.
     pub known: Arc<Known>,
 }
 
 impl Hub {
-    pub fn new(blocks: SyncSender<Block>) -> Hub {
-        Hub { blocks, known: Arc::default() }
+    pub fn new(blocks: SyncSender<Block>, rooms: Rooms) -> Hub {
+        Hub { blocks, rooms, known: Arc::default() }
     }
 
-    /// Hands over a block; false if the receiver is gone.
+    /// Hands over a block, as soon as there is room; false if the receiver is gone.
     pub fn send(&self, block: Block) -> bool {
-        self.blocks.send(block).is_ok()
+        let held = Some(self.rooms.blocks.wait(block.bytes.len()));
+        self.blocks.send(Block { held, ..block }).is_ok()
     }
 }
 
@@ -149,8 +173,16 @@ pub fn read_all(
                 first.clear();
             }
         }
-        let pumped = pump(reader, first, |bytes, last| {
-            hub.send(Block { source, name: name.clone(), bytes, last, reply: None, replayed: false })
+        let pumped = pump(reader, first, BLOCK, &hub.rooms, |bytes, last| {
+            hub.send(Block {
+                source,
+                name: name.clone(),
+                bytes,
+                last,
+                reply: None,
+                replayed: false,
+                held: None,
+            })
         });
         if let Err(error) = pumped {
             hub.known.lose(format!("{name}: {error}"));
@@ -163,23 +195,45 @@ pub fn read_all(
 fn pump(
     mut reader: impl Read,
     first: Vec<u8>,
+    largest: usize,
+    rooms: &Rooms,
     mut more: impl FnMut(Vec<u8>, bool) -> bool,
 ) -> io::Result<()> {
     let mut buffer = first;
-    // Bytes that were looked through for the end of a line.
-    let mut searched = 0;
+    let mut held = rooms.lines.nothing();
+    // Bytes that were looked through for the end of a line, and how many to ask for.
+    let (mut searched, mut step) = (0, SMALL);
+    // The rest of a line that was given up.
+    let mut skipping = false;
     loop {
-        let end = memchr::memrchr(b'\n', &buffer[searched..]).map(|end| searched + end + 1);
-        if let Some(cut) = end.or((buffer.len() > LONGEST_LINE).then_some(buffer.len())) {
-            let rest = buffer.split_off(cut);
+        if skipping {
+            let end = memchr::memchr(b'\n', &buffer);
+            buffer.drain(..end.map_or(buffer.len(), |end| end + 1));
+            (skipping, searched) = (end.is_none(), 0);
+        }
+        if let Some(end) = memchr::memrchr(b'\n', &buffer[searched..]).map(|end| searched + end + 1) {
+            let rest = buffer.split_off(end);
             if !more(std::mem::replace(&mut buffer, rest), false) {
                 return Ok(());
             }
         }
+        let fits = buffer.len() <= rooms.longest && held.grow(buffer.len().saturating_sub(SMALL));
+        if !fits {
+            // Its beginning is malformed, and says where it was.
+            buffer.truncate(SHOWN);
+            buffer.push(b'\n');
+            held.grow(0);
+            skipping = true;
+            if !more(std::mem::take(&mut buffer), false) {
+                return Ok(());
+            }
+        }
         searched = buffer.len();
-        buffer.resize(searched + BLOCK, 0);
+        buffer.resize(searched + step, 0);
         let read = reader.read(&mut buffer[searched..]);
-        buffer.truncate(searched + read.as_ref().map_or(0, |n| *n));
+        let length = read.as_ref().map_or(0, |n| *n);
+        buffer.truncate(searched + length);
+        step = if length * 2 >= step { largest } else { SMALL };
         match read {
             Ok(0) => {
                 more(buffer, true);
@@ -280,8 +334,16 @@ where
             }
         }
         let (source, name) = hub.known.register(&name);
-        _ = pump(reader, first, |bytes, last| {
-            hub.send(Block { source, name: name.clone(), bytes, last, reply: acks.clone(), replayed: false })
+        _ = pump(reader, first, 2 * SMALL, &hub.rooms, |bytes, last| {
+            hub.send(Block {
+                source,
+                name: name.clone(),
+                bytes,
+                last,
+                reply: acks.clone(),
+                replayed: false,
+                held: None,
+            })
         });
         hub.known.open.fetch_sub(1, Ordering::SeqCst);
     });
