@@ -2,10 +2,10 @@
 //!
 //! Keys, values, names and paths come from the author of the input. A line feed in one of them forges lines
 //! of a log, an escape sequence commands the terminal, a bidirectional override turns the text around, a
-//! line or paragraph separator ends lines in some programs, and a character that takes no room shows a reader
+//! line or paragraph separator ends lines in some programs, and a character that takes no room shows
 //! something else than what is there (CVE-2021-42574). So those characters are written as the escapes of
 //! Rust: `\u{202e}`. Everything that shows such text to people uses these functions, also the escapes of
-//! formats such as XML; data that programs read back (JSON, certificates, histories) keeps the text as it is.
+//! formats such as XML; data that programs read back (JSON, certificates, histories) keeps the text.
 
 use std::borrow::Cow;
 
@@ -20,8 +20,8 @@ pub fn inert(text: &str) -> Cow<'_, str> {
     escaped(text, is_active, push_escape)
 }
 
-/// The same for a text of several lines that the program has laid out: line feeds and tabs stay. The text may
-/// be a JSON document, so the escapes are those of JSON, which mean the same characters there.
+/// The same for a text of several lines that the program has laid out: line feeds and tabs stay. The text
+/// may be a JSON document, so the escapes are those of JSON, which mean the same characters there.
 pub fn inert_lines(text: &str) -> Cow<'_, str> {
     let push = |out: &mut String, c: char| {
         let mut units = [0; 2];
