@@ -19,6 +19,8 @@ import tempfile
 import threading
 import time
 
+import attack_inputs
+
 ANOMALIST = os.environ["ANOMALIST"]
 GROUPS = {}
 
@@ -496,6 +498,8 @@ def main(wanted):
     print(f"{'all':<30}{tried_all:>7}{failed_all:>8}")
     return 1 if failed_all else 0
 
+
+attack_inputs.register(attack, run)
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -66,7 +66,7 @@ fn inert_lines(text: &str, colours: bool) -> Cow<'_, str> {
         match (i, is_colour) {
             (0, _) => {}
             (_, true) => out.push('\x1b'),
-            (_, false) => out.push_str("\\u{1b}"),
+            (_, false) => out.push_str("\\u001b"),
         }
         out.push_str(&anomalist_history::inert_lines(part));
     }

@@ -126,16 +126,16 @@ fn many_sessions_are_decided_in_little_memory() {
 fn a_limit_on_memory_makes_the_answer_unknown() {
     let scratch = Scratch::new("memory");
     let path = scratch.file("h.txt", &many_sessions(300_000));
-    let run = anomalist(&["check", &path, "--level", "causal", "--memory", "20MB"]).expect(2);
+    let run = anomalist(&["check", &path, "--level", "causal", "--memory", "10MB"]).expect(2);
     let said = on_one_line(&run.text());
     assert!(said.contains("it takes at least"), "{said}");
-    assert!(said.contains("20 MB are allowed (--memory allows more)"), "{said}");
-    let run = anomalist(&["check", &path, "--level", "causal", "--memory", "20MB", "--json"]).expect(2);
+    assert!(said.contains("10 MB are allowed (--memory allows more)"), "{said}");
+    let run = anomalist(&["check", &path, "--level", "causal", "--memory", "10MB", "--json"]).expect(2);
     assert_eq!(run.json()["levels"][0]["reason_code"], "memory");
     for reader in READERS {
-        let run = within(4_000_000, &command(reader, &path, "--memory 20MB")).expect(2);
+        let run = within(4_000_000, &command(reader, &path, "--memory 10MB")).expect(2);
         let said = on_one_line(&(run.stderr() + &run.text()));
-        assert!(said.contains("20 MB are allowed"), "{reader:?}: {said}");
+        assert!(said.contains("10 MB are allowed"), "{reader:?}: {said}");
     }
     anomalist(&["check", &path, "--level", "causal", "--memory", "1GB"]).expect(0);
 }

@@ -124,8 +124,8 @@ impl<S: Store> Checker<S> {
             + self.holding.memory()
     }
 
-    /// Says how much memory is in use beyond [`Checker::memory`]: what the allocator, tables that are not full,
-    /// parsers and the store take. It counts against the limit, up to half of that.
+    /// Says how much memory is in use beyond [`Checker::memory`]: what the allocator, tables that are not
+    /// full, parsers and the store take. It counts against the limit, up to half of that.
     pub fn set_outside(&mut self, bytes: usize) {
         self.outside = bytes;
     }

@@ -27,7 +27,7 @@ const MAP_BEGUN: &str = "map.begun";
 /// Changes of the map in memory before they go to redb.
 const OVERLAY: usize = 4 << 20;
 /// redb's own.
-const CACHE: usize = 8 << 20;
+const CACHE: usize = 4 << 20;
 /// Not a key of the checker's.
 const SEGMENTS: &[u8] = b"\0segments";
 
