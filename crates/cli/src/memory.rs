@@ -18,17 +18,16 @@ use crate::exit::Failure;
 use crate::interrupt;
 use anomalist_level::Why;
 use cap::Cap;
-use mimalloc::MiMalloc;
+use std::alloc::System;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Counts, and never refuses. What it counts is mimalloc's, which asks Linux for huge pages: page faults were
-/// a third of the time of a large check.
+/// Counts, and never refuses.
 #[global_allocator]
-static HEAP: Cap<MiMalloc> = Cap::new(MiMalloc, usize::MAX);
+static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 /// The limit in bytes.
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);

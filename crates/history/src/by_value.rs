@@ -68,8 +68,8 @@ fn small(value: Value) -> Option<u64> {
     }
 }
 
-/// By value: one more than its key, and the [`Seen`] writer below. 0: no transaction wrote it. The last place
-/// is that of values which are too large, and 0.
+/// By value: one more than its key, and the [`Seen`] writer below. 0: no transaction wrote it. The last
+/// place is that of values which are too large, and 0.
 pub(crate) struct Table {
     slots: Vec<u64>,
     /// The transactions in the order in which the table is best used.

@@ -17,6 +17,7 @@ pub mod disk;
 pub mod file;
 pub mod judge;
 pub mod sources;
+mod step;
 pub mod stream;
 
 use fastrand::Rng;

@@ -3,6 +3,7 @@
 use crate::disk::{Disk, Due, Fault, Process};
 use crate::judge::{self, Expected};
 use crate::sources::{FILE, Source, shape, sources};
+use crate::step::Step;
 use crate::{Seen, World};
 use anomalist_cli::commands::watch::engine::{Audience, Engine, Setup};
 use anomalist_cli::commands::watch::ingest::{Block, Ingest};
@@ -17,22 +18,6 @@ use fastrand::Rng;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// What happens next.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// So many further lines of a source arrive, as one block.
-    Deliver(usize, usize),
-    /// Milliseconds pass.
-    Wait(u64),
-    /// A checkpoint is made.
-    Checkpoint,
-    /// A fault is due.
-    Fault(Due),
-    /// The process is killed between two operations, or the machine loses power; the seed decides what is
-    /// lost.
-    End(Fault, u64),
-}
 
 /// A plan.
 #[derive(Clone)]
