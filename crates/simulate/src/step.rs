@@ -1,6 +1,6 @@
 //! What can happen to a watch, one thing at a time.
 
-use crate::disk::Fault;
+use crate::disk::{Due, Fault};
 
 /// What happens next.
 #[derive(Clone, Debug)]
