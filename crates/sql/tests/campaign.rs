@@ -89,7 +89,7 @@ fn terminated_sessions_are_replaced() {
     let Some(server) = support::server(Engine::Postgres) else { return };
     let over = AtomicBool::new(false);
     let (subject, isolation) = subject(server.target(0), Flavour::PostgreSql, "READ COMMITTED", &|| false);
-    let settings = Settings { transactions: 100, duration: Duration::from_secs(4), ..Settings::default() };
+    let settings = Settings { transactions: 100, duration: Duration::from_secs(8), ..Settings::default() };
     let summary = std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut session = server.target(0).connect().unwrap();
@@ -104,7 +104,7 @@ fn terminated_sessions_are_replaced() {
         over.store(true, Ordering::Relaxed);
         summary.unwrap()
     });
-    assert!(summary.ended.is_none() && summary.driving > Duration::from_secs(2), "{:?}", summary.ended);
+    assert!(summary.ended.is_none() && summary.driving > Duration::from_secs(1), "{:?}", summary.ended);
     assert!(summary.failures["connection-lost"].count >= 2, "{:?}", summary.failures);
     assert_eq!(summary.verdict, Verdict::Holds);
 }
