@@ -373,19 +373,21 @@ fn operand(expr: &Expr) -> Option<Operand> {
             Operand::Parameter(_) => None,
         },
         // A cast that changes no value of a key.
-        Expr::Cast { expr, data_type, .. } => match data_type {
-            DataType::Int(None)
-            | DataType::Integer(None)
-            | DataType::BigInt(None)
-            | DataType::SmallInt(None)
-            | DataType::Int4(None)
-            | DataType::Int8(None)
-            | DataType::Int2(None)
-            | DataType::Text
-            | DataType::Varchar(None)
-            | DataType::Uuid => operand(expr),
-            _ => None,
-        },
+        Expr::Cast {
+            expr,
+            data_type:
+                DataType::Int(None)
+                | DataType::Integer(None)
+                | DataType::BigInt(None)
+                | DataType::SmallInt(None)
+                | DataType::Int4(None)
+                | DataType::Int8(None)
+                | DataType::Int2(None)
+                | DataType::Text
+                | DataType::Varchar(None)
+                | DataType::Uuid,
+            ..
+        } => operand(expr),
         _ => None,
     }
 }
