@@ -27,7 +27,7 @@ const LOCK: i64 = 0x616e_6f6d_616c_6973;
 
 const SCHEMA: &str = r"
 CREATE SCHEMA anomalist_versions;
-COMMENT ON SCHEMA anomalist_versions IS 'versions of rows, kept by anomalist weakdb; --remove drops them';
+COMMENT ON SCHEMA anomalist_versions IS 'versions of rows, kept by anomalist weakdb, which removes them at its end';
 GRANT USAGE ON SCHEMA anomalist_versions TO PUBLIC;
 CREATE UNLOGGED TABLE anomalist_versions.log (
   version bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
