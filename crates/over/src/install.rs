@@ -58,7 +58,7 @@ CREATE FUNCTION anomalist_versions.release(rels oid[]) RETURNS void
   END $$;
 ";
 
-/// Takes everything out, whoever put it there. One statement: all of it or nothing.
+/// Takes everything out, also what another process put there. One statement: all of it or nothing.
 const REMOVE: &str = r"
 DO $$
 DECLARE t record;

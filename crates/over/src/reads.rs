@@ -23,7 +23,7 @@ pub(crate) enum Operand {
 }
 
 impl Operand {
-    /// As it stands in the name of a key; `None` if that cannot be told.
+    /// As it stands in the name of a key; `None` if that is not known.
     pub fn text(&self, kind: KeyKind, parameters: &Parameters<'_>) -> Option<String> {
         match self {
             Operand::Literal(text) => kind.text(text),

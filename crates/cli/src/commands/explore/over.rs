@@ -43,7 +43,7 @@ impl Ground {
         Ground { place, prepared: None, runs: 0 }
     }
 
-    /// A connection to a database that is not copied: PostgreSQL copies one only while nobody uses it.
+    /// A connection to a database that is not copied: PostgreSQL copies one only while it is not in use.
     fn run(&self, sql: &str) -> Result<(), Unable> {
         let other = if self.place.target.database() == Some("postgres") { "template1" } else { "postgres" };
         let connection = self.place.target.with_database(other).connect();
