@@ -27,7 +27,7 @@ const LOCK: i64 = 0x616e_6f6d_616c_6973;
 
 const SCHEMA: &str = r"
 CREATE SCHEMA anomalist_versions;
-COMMENT ON SCHEMA anomalist_versions IS 'versions of rows, kept by anomalist weakdb';
+COMMENT ON SCHEMA anomalist_versions IS 'versions of rows, kept by anomalist weakdb, which removes them at its end';
 GRANT USAGE ON SCHEMA anomalist_versions TO PUBLIC;
 CREATE UNLOGGED TABLE anomalist_versions.log (
   version bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -58,7 +58,7 @@ CREATE FUNCTION anomalist_versions.release(rels oid[]) RETURNS void
   END $$;
 ";
 
-/// Takes everything out that any run of this program has left. One statement: all of it or nothing.
+/// Takes everything out, also what another process put there. One statement: all of it or nothing.
 const REMOVE: &str = r"
 DO $$
 DECLARE t record;

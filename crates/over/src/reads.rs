@@ -372,26 +372,24 @@ fn operand(expr: &Expr) -> Option<Operand> {
             Operand::Literal(number) => Some(Operand::Literal(format!("-{number}"))),
             Operand::Parameter(_) => None,
         },
-        Expr::Cast { expr, data_type, .. } if keeps_keys(data_type) => operand(expr),
+        // A cast that changes no value of a key.
+        Expr::Cast {
+            expr,
+            data_type:
+                DataType::Int(None)
+                | DataType::Integer(None)
+                | DataType::BigInt(None)
+                | DataType::SmallInt(None)
+                | DataType::Int4(None)
+                | DataType::Int8(None)
+                | DataType::Int2(None)
+                | DataType::Text
+                | DataType::Varchar(None)
+                | DataType::Uuid,
+            ..
+        } => operand(expr),
         _ => None,
     }
-}
-
-/// Whether a cast to this type changes no value of a key.
-fn keeps_keys(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Int(None)
-            | DataType::Integer(None)
-            | DataType::BigInt(None)
-            | DataType::SmallInt(None)
-            | DataType::Int4(None)
-            | DataType::Int8(None)
-            | DataType::Int2(None)
-            | DataType::Text
-            | DataType::Varchar(None)
-            | DataType::Uuid
-    )
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn reads_are_weak_and_own_writes_win() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["0", "1", "2"]);
 }
 
-/// Statements that are not weakened, in this order, with the answers of PostgreSQL itself.
+/// Statements one after another, and what they answer.
 const STATEMENTS: &[(&str, &str)] = &[
     // Names with their schema, several schemas, another search path.
     ("SELECT v FROM public.t WHERE id = 1", "10"),
@@ -146,10 +146,10 @@ fn everything_else_runs_on_the_tables() {
     );
     let over = over(&target, options(Level::Serializable, 1));
     let mut c = connect(&over, &target);
-    for &(sql, expected) in STATEMENTS {
+    for (sql, expected) in STATEMENTS {
         let found = ask(&mut c, sql);
         if !expected.is_empty() {
-            assert_eq!(found, expected, "{sql}");
+            assert_eq!(found, *expected, "{sql}");
         }
     }
     // A deferred constraint that fails at the commit, and an error within a transaction.
@@ -174,7 +174,7 @@ fn everything_else_runs_on_the_tables() {
     assert_eq!(run(&target, "SELECT v FROM t"), "15");
 }
 
-/// How many of this program's schemas, triggers and functions are in a database.
+/// How many schemas, triggers and functions of weakdb are in a database.
 fn left(target: &anomalist_databases::Target) -> String {
     run(
         target,

@@ -53,8 +53,8 @@ impl Weakened {
         self.work.take(&catalogue, &found, self.blind);
         if self.block == Block::Own {
             // Whatever its statement has read is read now: others cannot come between.
-            let noted = std::mem::take(&mut self.task.noted);
-            self.work.tell(&noted);
+            let current = std::mem::take(&mut self.task.current);
+            self.work.tell(&current);
         }
         match self.work.may_commit() {
             Ok(()) => {
@@ -123,7 +123,7 @@ impl Weakened {
                 self.dirty |= !matches!(&*kind, Kind::Read(_)) || self.block != Block::None;
                 if self.block == Block::Client {
                     self.share();
-                    self.work.tell(&task.noted);
+                    self.work.tell(&task.current);
                     self.unshare();
                 }
             }

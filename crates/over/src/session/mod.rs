@@ -49,7 +49,7 @@ struct Task {
     /// Read weakly.
     weak: bool,
     /// Tables that it reads as they are.
-    noted: Vec<Reading>,
+    current: Vec<Reading>,
 }
 
 pub(crate) struct Weakened {
@@ -316,7 +316,7 @@ impl Weakened {
                     if reason == Some(Reason::Function) {
                         self.open(server)?;
                     }
-                    self.task.noted = readings(&resolved.tables, parameters);
+                    self.task.current = readings(&resolved.tables, parameters);
                 }
             }
             Kind::Work { reads, reason } => {
@@ -327,7 +327,7 @@ impl Weakened {
                     self.sync(server)?;
                 }
                 self.blind = resolved.blind;
-                self.task.noted = readings(&resolved.tables, parameters);
+                self.task.current = readings(&resolved.tables, parameters);
                 if let Some(reason) = reason {
                     self.shared.count(Some(*reason));
                 }
@@ -335,7 +335,7 @@ impl Weakened {
             Kind::Define { releases, names } => self.release(*releases, names, server)?,
             Kind::Opaque { releases, names, reads } => {
                 let resolved = self.resolve(reads, server)?;
-                self.task.noted = readings(&resolved.tables, parameters);
+                self.task.current = readings(&resolved.tables, parameters);
                 self.release(*releases, names, server)?;
                 self.sync(server)?;
                 self.shared.count(Some(Reason::Script));

@@ -43,8 +43,8 @@ impl Observer for Weakened {
                 }
             }
             Request::Sync if self.block == Block::Own && !self.failed => {
-                self.task.noted =
-                    self.portals.values_mut().flat_map(|t| std::mem::take(&mut t.noted)).collect();
+                self.task.current =
+                    self.portals.values_mut().flat_map(|t| std::mem::take(&mut t.current)).collect();
                 // An error of its own commit reaches the client as that of the query.
                 if let Err(error) = self.decide(server) {
                     let raise = format!(
@@ -65,7 +65,7 @@ impl Observer for Weakened {
         };
         verdict.unwrap_or_else(|error| match error {
             RunError::Server(error) => Verdict::Refuse(error),
-            // The client knows it from the server, or the client's own error comes first.
+            // The client has the server's error already, or the client's own error comes first.
             _ => Verdict::Pass,
         })
     }
@@ -85,7 +85,7 @@ impl Observer for Weakened {
                 if let Some(mut task) = task {
                     self.after(&task, outcome, server);
                     if self.block == Block::Own {
-                        // Recorded when it commits.
+                        // The store hears of its reads when it commits.
                         task.weak = false;
                         self.portals.insert(format!("{portal} done"), task);
                     }
