@@ -81,9 +81,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// The beginning of what follows so many lines.
+    /// What follows so many lines: a source that goes on after some of them does not begin an array.
     pub fn after(lines: u64) -> Place {
-        Place { lines, ..Place::default() }
+        Place { lines, begun: lines > 0, ..Place::default() }
     }
 }
 
