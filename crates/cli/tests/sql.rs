@@ -188,8 +188,9 @@ fn the_next_run_drops_what_a_killed_one_left() {
     let scratch = Scratch::new("sql-killed");
     let file = scratch.path("s.db");
     let url = format!("sqlite:{file}");
+    let runs = scratch.path("runs");
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_anomalist"))
-        .args(["sql", &url, "--duration", "60s", "-q"])
+        .args(["sql", &url, "--duration", "60s", "-q", "--runs", &runs])
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("the binary starts");
@@ -205,7 +206,8 @@ fn the_next_run_drops_what_a_killed_one_left() {
     child.kill().expect("it runs");
     child.wait().expect("it is gone");
     for _ in 0..2 {
-        let run = anomalist(&["sql", &url, "--duration", "300ms", "--isolation", "deferred", "-q"]);
+        let flags = ["--duration", "300ms", "--isolation", "deferred", "-q", "--runs", &runs];
+        let run = anomalist(&[&["sql", &url], &flags[..]].concat());
         assert!(run.ended_with(0) || run.ended_with(2), "{}{}", run.text(), run.stderr());
     }
 }
