@@ -103,3 +103,19 @@ fn a_faulty_read_of_repeated_elements_proves_nothing() {
         assert!(matches!(verdict, Verdict::Unknown(_)), "{text}: {verdict:?}");
     }
 }
+
+/// Hundreds of writers of each value, and reads of several values: the clauses that say that a transaction
+/// repeats its reads are linear in the candidates. Before, they were one per pair, 23 GB for 8,000
+/// transactions.
+#[test]
+fn many_writers_of_a_value_are_decided_at_cut_isolation() {
+    let mut text = String::new();
+    for i in 0..600 {
+        let (x, y) = (i % 2, (i / 2) % 2);
+        text.push_str(&format!("w(x,{x}) w(y,{y}) || "));
+    }
+    let fine = judge(&format!("{text}r(x,1) r(y,0) r(x,1)"));
+    assert_eq!(*verdict(&fine, Level::CutIsolation), Verdict::Holds);
+    let bad = judge(&format!("{text}r(x,1) r(x,0)"));
+    assert_eq!(*verdict(&bad, Level::CutIsolation), Verdict::Violated);
+}

@@ -10,7 +10,7 @@
 mod solver;
 
 use anomalist_history::{History, OpKind};
-use anomalist_level::{Certificate, Level};
+use anomalist_level::{Certificate, Choice, Level, Literal, Reason, Refutation, Step};
 use anomalist_testkit::oracle;
 use anomalist_testkit::random::{self, Reference, Shape};
 use anomalist_testkit::{mini, mutate};
@@ -126,4 +126,31 @@ fn mutated_executions() {
         let reference = *rng.choice(&Reference::ALL[..]).unwrap();
         random::mutated(rng, reference, &small(Shape::default()))
     });
+}
+
+/// Two reads of one list may have two different elements from two different transactions: only the last
+/// element says whose version a list is.
+#[test]
+fn elements_of_a_list_may_be_of_different_transactions() {
+    let history = mini::history("a(x,1) || a(x,1) || a(x,2) || a(x,2) || r(x,[1 2]) r(x,[1 2])");
+    let ops: Vec<_> = history.txns().flat_map(|t| history.ops(t).map(|(op, _)| op)).collect();
+    let [first, second] = [ops[4], ops[5]];
+    let ones = [ops[0], ops[1]].map(|append| Choice::append(first, 0, append));
+    let twos = [ops[2], ops[3]].map(|append| Choice::append(second, 1, append));
+    let sources = |all: [Choice; 2], read, element| Step {
+        clause: all.map(Literal::ReadsFrom).to_vec(),
+        reason: Reason::Source { read, element },
+    };
+    let mut steps = vec![sources(ones, first, 0), sources(twos, second, 1)];
+    for one in ones {
+        for two in twos {
+            let clause = vec![Literal::NotReadsFrom(one), Literal::NotReadsFrom(two)];
+            steps.push(Step { clause, reason: Reason::Repeated { first, second } });
+        }
+    }
+    let lemma = vec![Literal::NotReadsFrom(ones[0])];
+    steps.push(Step { clause: lemma, reason: Reason::Implied(vec![2, 3, 1]) });
+    steps.push(Step { clause: Vec::new(), reason: Reason::Implied(vec![6, 0, 4, 5, 1]) });
+    let forged = Certificate::Violated(Refutation { steps });
+    assert!(Verifier::new(&history).certificate(Level::CutIsolation, &forged).is_err());
 }

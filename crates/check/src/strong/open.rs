@@ -21,7 +21,7 @@ use crate::{Budget, OutOfBudget};
 use anomalist_history::{OpId, TxnId};
 use anomalist_level::Choice;
 use clause::unless_absent;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(crate) use clause::{clause, is_certain};
 
@@ -120,18 +120,21 @@ pub(crate) fn add(
     if !model.facts.has_open_reads() && !model.facts.alone && model.rules.family != Family::Mixed {
         return Ok(sources);
     }
+    let poll = || if budget.is_spent() { Err(OutOfBudget) } else { Ok(()) };
     let mut writer = Writer::new(model, solver, &mut sources);
     for (i, _) in (0..).zip(&model.facts.open).filter(|(_, open)| open.of_list) {
+        poll()?;
         writer.ask(i);
     }
     writer.certain_reads();
     for list in &model.facts.open_lists {
-        if budget.is_spent() {
-            return Err(OutOfBudget);
-        }
+        poll()?;
         writer.list(list);
     }
-    writer.repeated();
+    for t in model.facts.txns() {
+        poll()?;
+        writer.repeated(t);
+    }
     Ok(sources)
 }
 
@@ -150,6 +153,9 @@ pub(crate) fn post(
 ) {
     Writer::new(model, solver, sources).post(clause, cause);
 }
+
+/// Whom a read may be from, and the literal that says so; none: it is, for sure.
+type Candidate = (Option<TxnId>, Option<Lit>);
 
 struct Writer<'a, 's> {
     model: &'a Model<'a>,
@@ -348,13 +354,11 @@ impl<'a, 's> Writer<'a, 's> {
 
     /// A transaction repeats its reads: at cut isolation their sources, at read atomic and causal what
     /// lists show of others.
-    fn repeated(&mut self) {
-        for t in self.facts.txns() {
-            match self.model.rules.own(t).family {
-                Family::Cut => self.repeated_sources(t),
-                Family::Visible(Visible::ReadAtomic | Visible::Causal) => self.repeated_lists(t),
-                _ => {}
-            }
+    fn repeated(&mut self, t: TxnId) {
+        match self.model.rules.own(t).family {
+            Family::Cut => self.repeated_sources(t),
+            Family::Visible(Visible::ReadAtomic | Visible::Causal) => self.repeated_lists(t),
+            _ => {}
         }
     }
 
@@ -403,20 +407,32 @@ impl<'a, 's> Writer<'a, 's> {
         }
     }
 
+    /// Two reads are from one transaction: what makes the one its version makes the other so, either way.
+    /// Where the solver lets both have several sources, they have the same, and thus the same latest.
+    /// Linear in the candidates.
     fn same_source(&mut self, t: TxnId, a: &Found, b: &Found) {
+        let (of_a, of_b) = (self.possible(a), self.possible(b));
+        self.implies(t, (a, &of_a), (b, &of_b));
+        self.implies(t, (b, &of_b), (a, &of_a));
+    }
+
+    fn implies(&mut self, t: TxnId, (a, of_a): (&Found, &[Candidate]), (b, of_b): (&Found, &[Candidate])) {
         let absent = self.absent(t);
-        for (w, first) in self.possible(a) {
-            for (v, second) in self.possible(b) {
-                if w != v {
-                    let clause = [first, second].into_iter().flatten().map(|l| !l).chain(absent).collect();
-                    self.post(clause, Cause::Repeated { first: a.op, second: b.op });
-                }
+        let mut by_writer: FxHashMap<Option<TxnId>, Vec<Option<Lit>>> = FxHashMap::default();
+        for &(v, second) in of_b {
+            by_writer.entry(v).or_default().push(second);
+        }
+        for &(w, first) in of_a {
+            let same = by_writer.get(&w).map_or(&[][..], Vec::as_slice);
+            // A literal that is missing is true.
+            if let Some(same) = same.iter().copied().collect::<Option<Vec<Lit>>>() {
+                let clause = first.map(|l| !l).into_iter().chain(absent).chain(same).collect();
+                self.post(clause, Cause::Repeated { first: a.op, second: b.op });
             }
         }
     }
 
-    /// Whom a read may be from, and the literal that says so.
-    fn possible(&mut self, read: &Found) -> Vec<(Option<TxnId>, Option<Lit>)> {
+    fn possible(&mut self, read: &Found) -> Vec<Candidate> {
         match read.from {
             From::Initial => vec![(None, None)],
             From::Txn(w) => vec![(Some(w), None)],

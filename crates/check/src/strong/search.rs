@@ -190,13 +190,13 @@ fn search(
         let clauses: Vec<_> =
             missed.into_iter().map(|d| (open::clause(model, solver, sources, &d), d)).collect();
         for (clause, constraint) in clauses {
+            if budget.is_spent() {
+                return Err(OutOfBudget);
+            }
             match constraint {
                 Constraint::Source { open } => open::ask(model, solver, sources, open),
                 constraint => open::post(model, solver, sources, clause, Cause::Constraint(constraint)),
             }
-        }
-        if budget.is_spent() {
-            return Err(OutOfBudget);
         }
     }
     Ok(None)

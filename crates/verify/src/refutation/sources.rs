@@ -117,18 +117,49 @@ impl Proof<'_> {
         clause.has(before)
     }
 
+    /// The element that says whose version a read returned: of a list the last that another transaction
+    /// appended.
+    fn deciding(&self, read: OpId) -> Option<(u32, Value)> {
+        let value = self.facts.history.op(read).value;
+        match self.facts.history.list(value) {
+            None => Some((0, value)),
+            Some(_) => {
+                let body = self.body(read)?;
+                body.last().map(|&last| (body.len() as u32 - 1, last))
+            }
+        }
+    }
+
     /// The writes that the clause says a read is not from, or the one that it is from for sure; `None`: the
     /// initial value.
     fn supposed(&self, clause: &Clause, read: OpId) -> Vec<Option<TxnId>> {
         let reader = self.facts.owner(read);
         let certain = self.certain_reads(reader).into_iter().filter(|(op, _)| *op == read).map(|(_, w)| w);
+        let deciding = self.deciding(read).map(|(element, _)| element);
         let chosen = clause.literals.iter().filter_map(|literal| match literal {
-            Literal::NotReadsFrom(c) if c.read == read && self.is_version(*c) => {
+            Literal::NotReadsFrom(c)
+                if c.read == read && Some(c.element) == deciding && self.is_version(*c) =>
+            {
                 Some(c.write.map(|write| self.facts.owner(write)))
             }
             _ => None,
         });
         certain.chain(chosen).collect()
+    }
+
+    /// Whether the clause has every choice that makes an open read return a version of this transaction
+    /// (`None`: the initial value).
+    fn has_all_of(&self, clause: &Clause, read: OpId, writer: Option<TxnId>) -> bool {
+        let Some((element, value)) =
+            self.deciding(read).filter(|_| self.possible.source(read) == Source::Open)
+        else {
+            return false;
+        };
+        let candidates =
+            self.facts.candidates(self.facts.owner(read), self.facts.history.op(read).key, value);
+        let by_writer = |write: &Option<OpId>| write.map(|write| self.facts.owner(write)) == writer;
+        let has = |write| clause.has(Literal::ReadsFrom(Choice { read, element, write })).is_ok();
+        candidates.len() > 0 && candidates.iter().filter(by_writer).all(has)
     }
 
     pub(super) fn repeated(&self, clause: &Clause, first: OpId, second: OpId) -> Result<(), Flaw> {
@@ -151,7 +182,7 @@ impl Proof<'_> {
         let differ = match kind(self.levels.of(t)) {
             Some(Kind::Cut) => {
                 let (a, b) = (self.supposed(clause, first), self.supposed(clause, second));
-                a.iter().any(|w| b.iter().any(|v| v != w))
+                a.iter().any(|w| b.iter().any(|v| v != w) || self.has_all_of(clause, second, *w))
             }
             Some(Kind::ReadAtomic | Kind::Causal) => {
                 self.body(first).zip(self.body(second)).is_some_and(|(a, b)| a != b)
