@@ -204,6 +204,26 @@ fn a_time_limit_is_kept_with_what_is_known() {
     }
 }
 
+/// Few values, written again and again: there is much to try, and every step of it polls. (A small file has
+/// no thread of its own that could be left behind.)
+#[test]
+fn a_small_history_of_repeated_values_ends_in_time() {
+    let scratch = Scratch::new("repeated-values");
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut operation = || {
+        let (kind, key, value) = (random.choice(["r", "w"]), random.u8(0..8), random.u8(0..4));
+        format!("[\"{}\",\"{key}\",{value}]", kind.unwrap_or("r"))
+    };
+    let line = |i: usize| {
+        let operations = [operation(), operation(), operation(), operation()].join(",");
+        format!("{{\"session\":{},\"ops\":[{operations}]}}\n", i % 12)
+    };
+    let file = scratch.file("values.jsonl", &(0..8000).map(line).collect::<String>());
+    let since = Instant::now();
+    anomalist(&["check", &file, "--timeout", "500ms"]);
+    assert!(since.elapsed() < SOON, "{:?}", since.elapsed());
+}
+
 /// Kills a run in the middle, and reads what it left.
 #[test]
 fn a_killed_test_leaves_a_recording_that_says_so() {

@@ -113,6 +113,11 @@ impl Input {
         matches!(self.source, Source::Folder(_) | Source::Memory(_))
     }
 
+    /// True for a compressed file, which may hold a thousand times its size.
+    pub fn is_compressed(&self) -> bool {
+        matches!(&self.source, Source::Stream(stream) if stream.packed)
+    }
+
     /// The first 64 KiB after decompression, or less if there is not more; they are not consumed.
     pub fn peek(&mut self) -> Result<&[u8], ReadError> {
         if matches!(self.source, Source::Log(..)) {

@@ -3,7 +3,9 @@
 //! The work is done on a thread of its own, which polls the time limit and Ctrl-C and ends by itself, with
 //! what is known. Some of its steps take longer than a second between two polls when a history is large.
 //! Then the answer is what it last said to be known, and the thread is left behind: it ends at its next
-//! poll, or with the process.
+//! poll, or with the process. A small file is read and judged on the calling thread: there every step ends
+//! within milliseconds, and a thread, with the memory that the allocator sets aside for it, would cost more
+//! than the whole answer.
 
 use super::{Flags, Judged};
 use crate::cli::Global;
@@ -11,6 +13,7 @@ use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::{basis, bug, interrupt, load, memory};
 use anomalist::History;
+use anomalist_format::Input;
 use anomalist_history::Builder;
 use anomalist_level::{Judgement, Verdict, Why};
 use std::path::{Path, PathBuf};
@@ -23,6 +26,9 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_millis(400);
 /// How often it is looked whether the time or the memory is over.
 const TICK: Duration = Duration::from_millis(5);
+/// Files up to this size need no thread of their own, unless they are compressed: a few hundred thousand
+/// operations at most.
+const SMALL: u64 = 2 << 20;
 /// As much as the main thread has.
 const STACK: usize = 8 << 20;
 
@@ -50,6 +56,9 @@ pub fn judge(path: &Path, flags: &Flags, global: &Global) -> Result<Vec<Judged>,
         since: Instant::now(),
         known: Mutex::default(),
     });
+    if is_small(path) {
+        return work.judge();
+    }
     let (sender, answers) = channel();
     let worker = Arc::clone(&work);
     let thread = thread::Builder::new()
@@ -72,6 +81,12 @@ pub fn judge(path: &Path, flags: &Flags, global: &Global) -> Result<Vec<Judged>,
             },
         }
     }
+}
+
+/// Whether this is a small file. What is no regular file may keep its reader waiting.
+fn is_small(path: &Path) -> bool {
+    let is_short = path.metadata().is_ok_and(|file| file.is_file() && file.len() <= SMALL);
+    is_short && Input::open(path).is_ok_and(|input| !input.is_compressed())
 }
 
 impl Work {
