@@ -29,8 +29,11 @@ use std::time::Duration;
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
-/// The limit in bytes.
-static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The limit in bytes, as the user says.
+static ASKED: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// The limit that the machine sets, once the thread has found it.
+static OF_MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// What was held when the limit was first exceeded; 0: it was not. What gave up may have freed it since.
 static OVER: AtomicU64 = AtomicU64::new(0);
@@ -54,19 +57,27 @@ const ENDED: (u64, u64) = (6, 16 << 20);
 
 /// Sets the limit, before a history is read, and has it watched.
 pub fn set_limit(asked: Option<usize>) {
-    let limit = |bytes: u64| bytes / 100 * SHARE;
-    let space = address_space().map(limit);
-    let wanted = asked.map(|bytes| bytes as u64).or_else(|| of_machine().map(limit)).unwrap_or(u64::MAX);
-    let is_space = space.is_some_and(|space| space < wanted);
-    LIMIT.store(space.map_or(wanted, |space| space.min(wanted)), Relaxed);
+    ASKED.store(asked.map_or(u64::MAX, |bytes| bytes as u64), Relaxed);
     OVER.store(0, Relaxed);
-    // What is reserved takes address space, whether it is used or not.
     static WATCHED: Once = Once::new();
-    WATCHED.call_once(|| _ = thread::Builder::new().name("memory".to_owned()).spawn(move || watch(is_space)));
+    WATCHED.call_once(|| {
+        _ = thread::Builder::new().name("memory".to_owned()).spawn(move || watch(asked.is_some()));
+    });
 }
 
-/// Ends the process once it is far beyond the limit.
-fn watch(is_space: bool) {
+fn limit() -> u64 {
+    ASKED.load(Relaxed).min(OF_MACHINE.load(Relaxed))
+}
+
+/// Finds the limit of the machine, which takes longer than a small history, and ends the process once it is
+/// far beyond the limit.
+fn watch(is_asked: bool) {
+    let share = |bytes: u64| bytes / 100 * SHARE;
+    let space = address_space().map_or(u64::MAX, share);
+    let machine = if is_asked { u64::MAX } else { of_machine().map_or(u64::MAX, share) };
+    OF_MACHINE.store(space.min(machine), Relaxed);
+    // What is reserved takes address space, whether it is used or not.
+    let is_space = space < ASKED.load(Relaxed).min(machine);
     loop {
         if !is_space {
             RESIDENT.store(resident(), Relaxed);
@@ -85,7 +96,7 @@ pub fn is_pressing() -> bool {
 }
 
 fn is_beyond((part, bytes): (u64, u64)) -> bool {
-    let limit = LIMIT.load(Relaxed);
+    let limit = limit();
     let most = limit.saturating_add(limit / part).saturating_add(bytes);
     // What was freed may stay resident.
     used().max(RESIDENT.load(Relaxed)) > most
@@ -123,7 +134,7 @@ pub fn allocated() -> usize {
 /// True if more than the limit is used, or was since it was set.
 pub fn is_exceeded() -> bool {
     let used = used();
-    if used > LIMIT.load(Relaxed) {
+    if used > limit() {
         OVER.fetch_max(used, Relaxed);
     }
     OVER.load(Relaxed) > 0
@@ -132,16 +143,16 @@ pub fn is_exceeded() -> bool {
 /// Whether so many bytes more may be allocated; if not, what would be needed.
 pub fn ask(bytes: u64) -> Result<(), Why> {
     if is_exceeded() {
-        return Err(Why::Memory { needed: OVER.load(Relaxed), limit: LIMIT.load(Relaxed) });
+        return Err(Why::Memory { needed: OVER.load(Relaxed), limit: limit() });
     }
     let needed = used().saturating_add(bytes);
-    let limit = LIMIT.load(Relaxed);
+    let limit = limit();
     if needed <= limit { Ok(()) } else { Err(Why::Memory { needed, limit }) }
 }
 
 /// What would be needed: to read to the end, if it goes on as so far, or at least what is used.
 pub fn of_reading() -> Why {
-    let (used, limit) = (OVER.load(Relaxed).max(used()), LIMIT.load(Relaxed));
+    let (used, limit) = (OVER.load(Relaxed).max(used()), limit());
     let (size, consumed) = (READING.0.load(Relaxed), READING.1.load(Relaxed));
     let whole = (consumed > 0 && size > consumed).then(|| used as f64 * (size as f64 / consumed as f64));
     Why::Memory { needed: whole.map_or(used, |whole| whole as u64), limit }
