@@ -238,10 +238,10 @@ pub enum Reason {
     /// transactions' writes (or one the initial state); those that are not certain the clause has as
     /// `NotReadsFrom`. Or the first returned a transaction's write (`NotReadsFrom` unless that is certain)
     /// and so did the second: the clause has `ReadsFrom` for each of that transaction's writes that the
-    /// second may have returned. Read atomic and causal: two lists that differ in what they show of others' appends.
-    /// All levels: the two are the same read, which returned one write only per element, and an append is
-    /// one element only; the clause has `NotReadsFrom` of two different choices that agree in the element
-    /// or in the append.
+    /// second may have returned. Read atomic and causal: two lists that differ in what they show of others'
+    /// appends. All levels: the two are the same read, which returned one write only per element, and an
+    /// append is one element only; the clause has `NotReadsFrom` of two different choices that agree in the
+    /// element or in the append.
     Repeated {
         /// The one.
         first: OpId,
