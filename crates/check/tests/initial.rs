@@ -12,9 +12,14 @@ use anomalist_testkit::mini;
 use anomalist_verify::Verifier;
 
 fn judge(text: &str) -> Judgement {
+    judge_at(Vec::new(), text)
+}
+
+/// At these levels; at all, if there are none.
+fn judge_at(levels: Vec<Level>, text: &str) -> Judgement {
     let history = mini::history(text);
     let indexed = Indexed::new(&history, 1.try_into().unwrap());
-    let request = Request { certificates: true, ..Request::default() };
+    let request = Request { levels, certificates: true, ..Request::default() };
     let judgement = check(&indexed, &request, &Budget::unlimited());
     Verifier::new(&history).judgement(&judgement).unwrap_or_else(|flaw| panic!("{text}: {flaw:?}"));
     judgement
@@ -114,8 +119,9 @@ fn many_writers_of_a_value_are_decided_at_cut_isolation() {
         let (x, y) = (i % 2, (i / 2) % 2);
         text.push_str(&format!("w(x,{x}) w(y,{y}) || "));
     }
-    let fine = judge(&format!("{text}r(x,1) r(y,0) r(x,1)"));
+    let cut = |reads: &str| judge_at(vec![Level::CutIsolation], &format!("{text}{reads}"));
+    let fine = cut("r(x,1) r(y,0) r(x,1)");
     assert_eq!(*verdict(&fine, Level::CutIsolation), Verdict::Holds);
-    let bad = judge(&format!("{text}r(x,1) r(x,0)"));
+    let bad = cut("r(x,1) r(x,0)");
     assert_eq!(*verdict(&bad, Level::CutIsolation), Verdict::Violated);
 }
