@@ -4,7 +4,7 @@
 //! operations, half of them reads, on 10,000 keys used alike; the groups named after a parameter do the
 //! same, over a range that contains the paper's. `lists` is its Figure 10, `elle` Elle's Figure 4, `large`
 //! its Figure 13, `timestamps` Figures 4 to 10 of Chronos and AION, `peers` the shapes on which other tools
-//! were measured, `adversarial` what could break the promise that time per operation stays about the same,
+//! are measured, `adversarial` what could break the promise that time per operation stays about the same,
 //! and `strong` what serializability and snapshot isolation are decided on.
 
 use crate::question::Question;
@@ -99,6 +99,9 @@ impl Case {
             "strong" => &Question::STRONG,
             "elle" => &Question::ELLE,
             "timestamps" => &Question::STAMPS,
+            "peers" if self.name.starts_with("W5") => &Question::STRONG,
+            "peers" if self.name == "W4" => &Question::ELLE,
+            "peers" if self.name.ends_with("-timestamps") => &Question::STAMPS,
             _ => &Question::ALL,
         }
     }
@@ -129,14 +132,20 @@ pub fn all() -> Vec<Case> {
 
 fn peers() -> Vec<Case> {
     let mut cases = Vec::new();
+    // The names are those of `Spec::SHAPES`.
+    let shape = |name: &str| Spec::shape(name).unwrap_or_default();
+    let case = |name: &str, spec| Case::new("peers", name, "shape of docs/benchmarks.md", spec);
+    let sized = |case: Case| if case.name.starts_with("W3") { case.huge() } else { case.quick(true) };
     for name in ["W1", "W2", "W3"] {
-        // The names are those of `Spec::SHAPES`. Plume text has no timestamps, so none are made.
-        let shape = Spec::shape(name).unwrap_or_default();
-        let case =
-            Case::new("peers", name, "shape of docs/benchmarks.md", Spec { kind: Kind::Register, ..shape });
-        let case = if name == "W3" { case.huge() } else { case.quick(true) };
+        // Plume text has no timestamps, so none are made.
+        let case = sized(case(name, Spec { kind: Kind::Register, ..shape(name) }));
         cases.extend([case.clone(), case.sorted()]);
     }
+    for name in ["W2", "W3"] {
+        let spec = Spec { kind: Kind::Timestamped, ..shape(name) };
+        cases.push(sized(case(&format!("{name}-timestamps"), spec)));
+    }
+    cases.extend(["W4", "W5a", "W5b", "W5c"].map(|name| sized(case(name, shape(name)))));
     cases
 }
 

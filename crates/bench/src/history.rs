@@ -64,15 +64,28 @@ impl Folder {
         &self.path
     }
 
-    /// Writes the history of a case.
+    /// Writes the history of a case, in the format of its kind.
     pub fn write(&self, case: &Case) -> Result<HistoryFile, Failure> {
         let is = |kind: fn(Kind) -> bool| matches!(&case.source, Source::Simulated(spec) if kind(spec.kind));
-        let (format, extension) = if is(Kind::is_timestamped) {
-            (Format::Timekiller, "json")
-        } else if is(Kind::is_list) {
-            (Format::ElleJsonl, "jsonl")
-        } else {
-            (Format::Plume, "txt")
+        self.write_as(
+            case,
+            if is(Kind::is_timestamped) {
+                Format::Timekiller
+            } else if is(Kind::is_list) {
+                Format::ElleJsonl
+            } else {
+                Format::Plume
+            },
+        )
+    }
+
+    /// Writes the history of a case in a format.
+    pub fn write_as(&self, case: &Case, format: Format) -> Result<HistoryFile, Failure> {
+        let extension = match format {
+            Format::Timekiller => "json",
+            Format::ElleJsonl => "jsonl",
+            Format::Dbcop => "bincode",
+            _ => "txt",
         };
         let path = self.path.join(format!("{}-{}.{extension}", case.group, case.name));
         let mut file = HistoryFile {
@@ -101,7 +114,7 @@ impl Folder {
         }
         out.finish()?;
         let io = |error| Failure::io(&file.path, error);
-        if case.by_session {
+        if case.by_session && format == Format::Plume {
             sort_by_session(&file.path, file.facts.sessions as usize).map_err(io)?;
         }
         file.facts.bytes = fs::metadata(&file.path).map_err(io)?.len();

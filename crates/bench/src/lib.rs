@@ -4,8 +4,8 @@
 //! (`crates/bench/src/history.rs`). It is measured once per question (a level alone, or all weak levels
 //! together), each time in a process of its own (`crates/bench/src/measure.rs`), so that the peak of memory
 //! belongs to that question and nothing else. `crates/bench/src/table.rs` shows the figures,
-//! `crates/bench/src/findings.rs` says what they mean for what Anomalist promises. Figures of other tools
-//! are in `crates/bench/src/peers.rs`.
+//! `crates/bench/src/findings.rs` says what they mean for what Anomalist promises. Other tools run
+//! beside Anomalist by `crates/bench/src/peers.rs`.
 //!
 //! [`apps`] are small applications that are known to break under weak isolation, [`suites`] larger ones
 //! over SQL. All of it is a package of its own, so that the program `anomalist` is built without it.
@@ -33,6 +33,7 @@ use cases::{Case, Size};
 use clap::{Args, Parser, Subcommand};
 use history::Folder;
 use measure::{Figures, Runner};
+use peers::{Beside, Files};
 use question::Question;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -57,6 +58,9 @@ struct Cli {
 /// What it starts itself for.
 #[derive(Subcommand, Debug)]
 enum Child {
+    /// The same as without this word (`cargo xtask bench peers`)
+    #[command(hide = true)]
+    Bench(Flags),
     /// Measure one question about one history
     #[command(hide = true)]
     Case(measure::CaseFlags),
@@ -72,6 +76,7 @@ pub fn main() -> ExitCode {
         Err(status) => return status,
     };
     anomalist_cli::guarded(|| match &cli.child {
+        Some(Child::Bench(flags)) => run(flags, &cli.global),
         Some(Child::Case(flags)) => measure::run_case(flags, &cli.global),
         Some(Child::Check(flags)) => check::run(flags, &cli.global),
         None => run(&cli.flags, &cli.global),
@@ -116,6 +121,9 @@ struct Flags {
 /// Groups that are measured alone.
 const ALONE: [&str; 4] = ["online", "weakdb", "oltp", "drive"];
 
+/// Groups in which whole processes are timed, other tools among them.
+const BESIDE: [&str; 4] = ["peers", "timestamps", "elle", "strong"];
+
 /// What was measured for one case.
 struct Row {
     case: Case,
@@ -128,8 +136,9 @@ struct Answer {
     question: Question,
     /// Why there are no figures, if there are none.
     outcome: Result<Figures, String>,
-    /// From the start of `anomalist check` to its end: what other tools' figures are about. Peers only.
-    wall_ms: Option<f64>,
+    /// From the start of `anomalist check` to its end, and what other tools took in turn with it; in some
+    /// groups only.
+    wall: Option<(f64, Vec<Beside>)>,
     no_guess: Option<Figures>,
     one_thread: Option<Figures>,
 }
@@ -245,13 +254,14 @@ fn measure_case(case: &Case, folder: &Folder, runner: &Runner, flags: &Flags) ->
         300_000..1_000_000 => 5,
         _ => 3,
     });
+    let files = Files::new(case, &file, folder)?;
     let mut answers = Vec::new();
     for &question in case.questions() {
         let plain = runner.case(&file, question, repeats, measure::Variant::Plain)?;
-        let mut answer = Answer { question, outcome: plain, wall_ms: None, no_guess: None, one_thread: None };
+        let mut answer = Answer { question, outcome: plain, wall: None, no_guess: None, one_thread: None };
         if answer.outcome.is_ok() {
-            if ["peers", "timestamps", "strong"].contains(&case.group) {
-                answer.wall_ms = runner.wall(&file, question, repeats)?;
+            if BESIDE.contains(&case.group) {
+                answer.wall = peers::measure(&files, question, repeats, runner)?;
             }
             if flags.ablation && case.group != "timestamps" {
                 answer.no_guess = runner.case(&file, question, repeats, measure::Variant::NoGuess)?.ok();
@@ -310,10 +320,9 @@ fn answer_json(row: &Row, answer: &Answer) -> Value {
     if let Ok(figures) = &answer.outcome {
         out["ns_per_op"] = json!(figures.ns_per_op(row.facts.operations));
     }
-    if let Some(wall_ms) = answer.wall_ms {
+    if let Some((wall_ms, beside)) = &answer.wall {
         out["wall_ms"] = json!(wall_ms);
-        let peers = peers::figures(&row.case.name, answer.question);
-        out["peers"] = peers.iter().map(|p| p.json(wall_ms)).collect();
+        out["peers"] = beside.iter().map(|peer| peer.json(*wall_ms)).collect();
     }
     if let (Some(no_guess), Some(one_thread)) = (&answer.no_guess, &answer.one_thread) {
         out["ablation"] = json!({

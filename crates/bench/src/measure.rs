@@ -317,27 +317,48 @@ impl Runner {
         Ok(figures.ok_or_else(|| "no figures".to_owned()))
     }
 
-    /// The best time that `anomalist check` takes from its start to its end.
-    pub fn wall(&self, file: &HistoryFile, question: Question, repeats: u32) -> Result<Option<f64>, Failure> {
-        let mut best: Option<f64> = None;
-        for _ in 0..repeats {
-            let mut command = self.child("check", file, Variant::Plain)?;
-            command.args(["--quiet", "--level", &question.level_names()]).stdout(Stdio::null());
-            let since = Instant::now();
-            let mut child = command.spawn().map_err(Failure::input)?;
-            // Without the pauses of `wait`: they are longer than what is measured here, and the runs are
-            // short.
-            let ended = child.wait().map_err(Failure::input)?;
+    /// The time that one `anomalist check` takes from its start to its end.
+    pub fn once(&self, file: &HistoryFile, question: Question) -> Result<Option<f64>, Failure> {
+        let mut command = self.child("check", file, Variant::Plain)?;
+        command.args(["--quiet", "--level", &question.level_names()]).stdout(Stdio::null());
+        let since = Instant::now();
+        let mut child = command.spawn().map_err(Failure::input)?;
+        // Without the pauses of `wait`: they are longer than what is measured here, and the runs are short.
+        let ended = child.wait().map_err(Failure::input)?;
+        let took = lap(since);
+        if interrupt::is_requested() {
+            return Err(Failure::Interrupted);
+        }
+        Ok(ended.code().is_some_and(|code| code < Exit::BadInput as i32).then_some(took))
+    }
+
+    /// The time that another program takes from its start to its end, or why there is none. It looks every
+    /// fifth of a millisecond whether the program has ended.
+    pub fn timed(&self, mut command: Command) -> Result<Result<f64, String>, Failure> {
+        let since = Instant::now();
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return Ok(Err(format!("does not start: {error}"))),
+        };
+        loop {
+            let ended = child.try_wait().map_err(Failure::input)?;
             let took = lap(since);
-            if interrupt::is_requested() {
+            if let Some(status) = ended {
+                // 1: it found a violation.
+                let is_answer = matches!(status.code(), Some(0 | 1));
+                return Ok(if is_answer { Ok(took) } else { Err(format!("failed: {status}")) });
+            }
+            let late = since.elapsed() > self.timeout;
+            if late || interrupt::is_requested() {
+                _ = child.kill();
+                _ = child.wait();
+                if late {
+                    return Ok(Err(format!("stopped after {} s", self.timeout.as_secs())));
+                }
                 return Err(Failure::Interrupted);
             }
-            if ended.code().is_none_or(|code| code >= Exit::BadInput as i32) {
-                return Ok(None);
-            }
-            best = Some(best.map_or(took, |best| best.min(took)));
+            std::thread::sleep(Duration::from_micros(200));
         }
-        Ok(best)
     }
 
     fn child(&self, subcommand: &str, file: &HistoryFile, variant: Variant) -> Result<Command, Failure> {

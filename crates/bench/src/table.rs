@@ -2,7 +2,8 @@
 
 use crate::cases::{Case, Size};
 use crate::history::Facts;
-use crate::{Answer, Row, peers};
+use crate::peers::Beside;
+use crate::{Answer, BESIDE, Row};
 use anomalist_report::thousands;
 use serde_json::Value;
 use std::fmt::Write;
@@ -74,7 +75,7 @@ pub fn text(rows: &[Row], machine: &Value, phases: bool) -> String {
         ("peak MiB", Right),
         ("verdict", Left),
         ("start to end ms", Right),
-        ("others, elsewhere", Left),
+        ("beside it", Left),
         ("no guess", Right),
         ("1 thread", Right),
     ]);
@@ -91,10 +92,10 @@ pub fn text(rows: &[Row], machine: &Value, phases: bool) -> String {
     if phases {
         out.push_str("direct, order and search are parts of check: see docs/benchmarks.md.\n");
     }
-    if rows.iter().any(|row| ["peers", "timestamps", "strong"].contains(&row.case.group)) {
+    if rows.iter().any(|row| BESIDE.contains(&row.case.group)) {
         out.push_str(
-            "Others were measured on another machine (2 cores, 24 GiB; docs/benchmarks.md), start to end: \
-             the ratio is theirs there to ours here.\n",
+            "Beside it: other checkers in turn with Anomalist, each a process from start to end, best times; \
+             the ratio is theirs to ours (docs/benchmarks.md says how to have them found).\n",
         );
     }
     if rows.iter().any(|row| row.answers.iter().any(|a| a.no_guess.is_some())) {
@@ -131,8 +132,8 @@ fn cells(row: &Row, answer: &Answer, phases: bool) -> Vec<String> {
         format!("{:.0}", figures.ns_per_op(operations)),
         figures.peak_mib.map_or(String::new(), |mib| format!("{mib:.0}")),
         figures.verdict.clone(),
-        answer.wall_ms.map_or(String::new(), millis),
-        others(row, answer),
+        answer.wall.as_ref().map_or(String::new(), |(ms, _)| millis(*ms)),
+        beside(answer),
         answer.no_guess_ratio().map_or(String::new(), times),
         answer.one_thread_ratio().map_or(String::new(), times),
     ]);
@@ -140,10 +141,13 @@ fn cells(row: &Row, answer: &Answer, phases: bool) -> Vec<String> {
 }
 
 /// What other tools took, and how many times ours that is.
-fn others(row: &Row, answer: &Answer) -> String {
-    let Some(wall_ms) = answer.wall_ms else { return String::new() };
-    let peers = peers::figures(&row.case.name, answer.question);
-    let one = |p: &peers::Peer| format!("{} {} s ({})", p.tool, p.seconds, times(p.ratio(wall_ms)));
+fn beside(answer: &Answer) -> String {
+    let Some((ours_ms, peers)) = &answer.wall else { return String::new() };
+    let one = |peer: &Beside| match (&peer.took, peer.ratio(*ours_ms)) {
+        (Ok(ms), Some(ratio)) => format!("{} {} ms ({})", peer.name, millis(*ms), times(ratio)),
+        (Err(why), _) => format!("{}: {why}", peer.name),
+        (Ok(_), None) => String::new(),
+    };
     peers.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 

@@ -70,10 +70,10 @@ fn a_case_is_measured_for_every_question() {
 }
 
 #[test]
-fn the_table_has_a_row_per_question_and_says_where_other_figures_come_from() {
+fn the_table_has_a_row_per_question_and_no_figures_of_what_is_not_installed() {
     let (text, errors) = bench(&["peers/W1", "--repeats", "1", "--quiet"], 0);
     assert_eq!(text.lines().filter(|line| line.starts_with("peers/W1 ")).count(), 4, "{text}");
-    assert!(text.contains("AWDIT 0.2.1 0.08 s") && text.contains("on another machine"), "{text}");
+    assert!(text.contains("Plume: not installed") && text.contains("in turn with Anomalist"), "{text}");
     assert!(text.contains("checking to loading"), "{text}");
     assert_eq!(errors, "");
 }
