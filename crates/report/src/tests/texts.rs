@@ -179,9 +179,7 @@ fn contrasts(code: &str) -> [f64; 2] {
 fn colours_can_be_read_on_white_and_on_black() {
     for code in [colors::GOOD, colors::BAD, colors::OPEN] {
         for contrast in contrasts(code) {
-            // What is bold may have less.
-            let least = if code.starts_with("1;") { 3.0 } else { 4.1 };
-            assert!(contrast >= least, "{code}: {contrast}");
+            assert!(contrast >= 4.5, "{code}: {contrast}");
         }
     }
 }
