@@ -375,7 +375,7 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     }
     let list = |txns: &[TxnId]| players(&view, txns, columns, &|_| String::new());
     let drawn = lanes::draw(&view, &view.txns, &marks, style).or_else(|| {
-        // The contradiction alone, where everything has no room; what only shows an order is a list below it.
+        // The contradiction alone, where there is no room for all; what only shows an order stands below.
         let arrows = arrows(&view);
         let (rest, core): (Vec<TxnId>, Vec<TxnId>) =
             view.txns.iter().partition(|&&t| is_bystander(&view, &arrows, t));

@@ -23,8 +23,8 @@ struct Flaw {
     kind: AnomalyKind,
     draft: Draft,
     operations: Vec<At>,
-    /// What should have been seen: who wrote it (none: it was there at first), and why, as a sentence without
-    /// a full stop.
+    /// What should have been seen: who wrote it (none: it was there at first), and why, as a sentence
+    /// without a full stop.
     missed: Option<(Option<At>, String)>,
 }
 

@@ -460,3 +460,16 @@ fn what_does_not_fit_is_a_list() {
         assert!(anomaly.witness.transactions.len() <= 4 || !text.contains('┌'), "{text}");
     }
 }
+
+#[test]
+fn what_only_shows_an_order_makes_room_for_the_lanes() {
+    // The third transaction, a read, shows the order of the appends.
+    let c = example(AnomalyKind::G0);
+    let anomaly = c.anomaly(AnomalyKind::G0);
+    let wide = crate::example_text(&c.subject(), anomaly, &DRAWN);
+    assert!(wide.contains("session 3") && !wide.contains("Evidence"), "{wide}");
+    let narrow = crate::example_text(&c.subject(), anomaly, &Style { width: 50, ..DRAWN });
+    let (lanes, evidence) = narrow.split_once("  Evidence:\n").unwrap_or_else(|| panic!("{narrow}"));
+    assert!(lanes.contains("┌ T2") && !lanes.contains("T3"), "{narrow}");
+    assert!(evidence.starts_with("  T3 "), "{narrow}");
+}
