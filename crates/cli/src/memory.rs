@@ -20,8 +20,8 @@ use anomalist_level::Why;
 use cap::Cap;
 use std::alloc::System;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Once, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -32,8 +32,14 @@ static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 /// The limit in bytes, as the user says.
 static ASKED: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// The limit that the machine sets, once the thread has found it.
-static OF_MACHINE: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The limits that the machine sets, once they were looked up: that takes longer than a small history.
+static OF_MACHINE: OnceLock<Machine> = OnceLock::new();
+
+/// What of the machine this process may use.
+struct Machine {
+    memory: u64,
+    address_space: u64,
+}
 
 /// What was held when the limit was first exceeded; 0: it was not. What gave up may have freed it since.
 static OVER: AtomicU64 = AtomicU64::new(0);
@@ -48,8 +54,12 @@ static READING: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
 /// Resident memory when the thread last looked; 0: not known, or not what is limited.
 static RESIDENT: AtomicU64 = AtomicU64::new(0);
 
+/// When the thread looks first: many histories are judged by then.
+const FIRST: Duration = Duration::from_millis(20);
 /// How often the thread looks: memory can be taken at some 2 GB per second.
 const TICK: Duration = Duration::from_millis(4);
+/// A request that is worth looking the limits of the machine up.
+const LARGE: u64 = 1 << 20;
 /// How far beyond the limit a command may go until it has polled, as a part of the limit, and in bytes.
 const POLLED: (u64, u64) = (16, 4 << 20);
 /// How far beyond the limit the process may go at all.
@@ -59,25 +69,43 @@ const ENDED: (u64, u64) = (6, 16 << 20);
 pub fn set_limit(asked: Option<usize>) {
     ASKED.store(asked.map_or(u64::MAX, |bytes| bytes as u64), Relaxed);
     OVER.store(0, Relaxed);
+    keep_freed();
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
-        _ = thread::Builder::new().name("memory".to_owned()).spawn(move || watch(asked.is_some()));
+        _ = thread::Builder::new().name("memory".to_owned()).spawn(watch);
     });
 }
 
-fn limit() -> u64 {
-    ASKED.load(Relaxed).min(OF_MACHINE.load(Relaxed))
+/// Has the allocator keep freed blocks of up to this size for the next ones, instead of returning them to
+/// the system and asking for new pages: pages that are used for the first time cost up to a third of a check.
+/// glibc does so once a block of that size was freed; 32 MiB is the most. Elsewhere this does nothing.
+fn keep_freed() {
+    const MOST: usize = 31 << 20;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(MOST)));
 }
 
-/// Finds the limit of the machine, which takes longer than a small history, and ends the process once it is
-/// far beyond the limit.
-fn watch(is_asked: bool) {
-    let share = |bytes: u64| bytes / 100 * SHARE;
-    let space = address_space().map_or(u64::MAX, share);
-    let machine = if is_asked { u64::MAX } else { of_machine().map_or(u64::MAX, share) };
-    OF_MACHINE.store(space.min(machine), Relaxed);
+fn limit() -> u64 {
+    ASKED
+        .load(Relaxed)
+        .min(OF_MACHINE.get().map_or(u64::MAX, |machine| machine.memory.min(machine.address_space)))
+}
+
+/// Looks the limits of the machine up, if no limit was asked for: that one may be above them.
+fn of_machine() -> &'static Machine {
+    OF_MACHINE.get_or_init(|| {
+        let share = |bytes: Option<u64>| bytes.map_or(u64::MAX, |bytes| bytes / 100 * SHARE);
+        let is_asked = ASKED.load(Relaxed) < u64::MAX;
+        let memory = if is_asked { None } else { installed().into_iter().chain(of_group()).min() };
+        Machine { memory: share(memory), address_space: share(address_space()) }
+    })
+}
+
+/// Ends the process once it is far beyond the limit.
+fn watch() {
+    thread::sleep(FIRST);
+    let machine = of_machine();
     // What is reserved takes address space, whether it is used or not.
-    let is_space = space < ASKED.load(Relaxed).min(machine);
+    let is_space = machine.address_space < ASKED.load(Relaxed).min(machine.memory);
     loop {
         if !is_space {
             RESIDENT.store(resident(), Relaxed);
@@ -146,6 +174,10 @@ pub fn ask(bytes: u64) -> Result<(), Why> {
         return Err(Why::Memory { needed: OVER.load(Relaxed), limit: limit() });
     }
     let needed = used().saturating_add(bytes);
+    // Before the thread has looked, nothing but a large request can be too much.
+    if bytes > LARGE {
+        of_machine();
+    }
     let limit = limit();
     if needed <= limit { Ok(()) } else { Err(Why::Memory { needed, limit }) }
 }
@@ -158,10 +190,9 @@ pub fn of_reading() -> Why {
     Why::Memory { needed: whole.map_or(used, |whole| whole as u64), limit }
 }
 
-/// What this process may use at most.
-fn of_machine() -> Option<u64> {
-    let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| kilobytes(&text, "MemTotal:"));
-    [total, of_group()].into_iter().flatten().min()
+/// The memory of the machine.
+fn installed() -> Option<u64> {
+    kilobytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
 }
 
 /// What `ulimit -v` leaves.
