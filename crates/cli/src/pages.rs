@@ -1,7 +1,7 @@
 //! Pages to explore, the same for every command that writes one.
 
 use crate::cli::Global;
-use crate::{load, secret};
+use crate::{load, secret, supervised};
 use anomalist_check::lint::{Severity, lint};
 use anomalist_history::{History, Indexed};
 use anomalist_page::{Page, Run, Unseen, html};
@@ -21,8 +21,24 @@ pub fn unseen(history: &History, global: &Global) -> Vec<Unseen> {
 
 /// The command line, without secrets, as a shell would take it.
 fn command() -> String {
-    let arguments = std::env::args().skip(1).map(|argument| quoted(&secret::masked_argument(&argument)));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments = if supervised::is_on() { asked(arguments) } else { arguments };
+    let arguments = arguments.iter().map(|argument| quoted(&secret::masked_argument(argument)));
     std::iter::once("anomalist".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// What a person would have typed: without where the program that supervises this one wants its output.
+fn asked(arguments: Vec<String>) -> Vec<String> {
+    let mut rest = arguments.into_iter();
+    let mut kept = Vec::new();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--json" | "--" => {}
+            "--report" => _ = rest.next(),
+            _ => kept.push(argument),
+        }
+    }
+    kept
 }
 
 fn quoted(argument: &str) -> String {
@@ -35,7 +51,13 @@ fn quoted(argument: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{asked, quoted};
+
+    #[test]
+    fn a_supervisor_leaves_no_trace() {
+        let given = ["check", "--json", "--report", "/tmp/x.html", "--", "a.txt"].map(str::to_owned);
+        assert_eq!(asked(given.to_vec()), ["check", "a.txt"]);
+    }
 
     #[test]
     fn a_shell_takes_it_back() {

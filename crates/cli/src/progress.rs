@@ -2,8 +2,10 @@
 
 use crate::cli::Global;
 use crate::supervised;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use anomalist_report::thousands;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde_json::json;
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -43,7 +45,7 @@ impl Progress {
 
     /// Counts transactions.
     pub fn transactions(global: &Global, what: &str, total: u64) -> Progress {
-        Progress::new(global, what, Some(total), "{msg} {wide_bar} {human_pos} {per_sec} {eta} left")
+        Progress::new(global, what, Some(total), "{msg} {wide_bar} {human_pos} {rate} {eta} left")
     }
 
     /// Shows that something goes on, as long as [`Progress::pulse`] is called now and then.
@@ -55,7 +57,10 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         // A template that does not parse would be a bug that only costs the looks.
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            // Whole transactions: the library's own rate has four digits after the point.
+            bar.set_style(style.with_key("rate", |state: &ProgressState, out: &mut dyn Write| {
+                _ = write!(out, "{}/s", thousands(state.per_sec() as u64));
+            }));
         }
         bar.set_message(shortened(what, if total.is_some() { BESIDE_BAR } else { BESIDE_SPINNER }));
         let wanted = !global.quiet && std::io::stderr().is_terminal();

@@ -134,6 +134,22 @@ fn with_a_fault() -> String {
     lines.map(|line| format!("{line}\n")).concat()
 }
 
+/// Reads of a counter in Jepsen's notation, with a fault that was written when it was over.
+fn counted_with_a_fault() -> String {
+    let event = |kind: &str, process: Value, f: &str, value: Value, time: u32| json!({"type": kind, "process": process, "f": f, "value": value, "time": time});
+    let mut lines = Vec::new();
+    for i in 0..40 {
+        let (f, given, found) =
+            if i % 2 == 0 { ("add", json!(1), json!(1)) } else { ("read", json!(null), json!(i / 2 + 1)) };
+        lines.push(event("invoke", json!(i % 3), f, given, 100 * i));
+        lines.push(event("ok", json!(i % 3), f, found, 100 * i + 50));
+    }
+    for time in [1000, 3000] {
+        lines.push(event("info", json!("nemesis"), "kill", json!("the server"), time));
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
 /// The pages that `pages/explorer.py` looks at, in a folder.
 fn explorer_pages(scratch: &Scratch) {
     let run = |arguments: &[&str]| Run::new(arguments, b"", &[("DATABASE_URL", "")]).expect(0);
@@ -160,9 +176,12 @@ fn explorer_pages(scratch: &Scratch) {
     };
     page("stamps.html", &[&corpus("snapshots.timekiller.json")]);
     page("proof.html", &[&corpus("repeated-value-back.jsonl")]);
+    page("cause.html", &[&corpus("effect-without-cause.plume.txt")]);
+    page("calm.html", &[&corpus("serial.plume.txt")]);
     let several = ["write-skew.jsonl", "long-fork.plume.txt", "serial.plume.txt"].map(corpus);
     page("runs.html", &several.each_ref().map(String::as_str));
     page("faults.html", &[&scratch.file("faults.jsonl", &with_a_fault())]);
+    page("nemesis.html", &[&scratch.file("nemesis.jsonl", &counted_with_a_fault())]);
     page("hostile.html", &[&scratch.file("hostile.jsonl", &hostile())]);
     let large = scratch.path("large.txt");
     let shape = ["--sessions", "50", "--txns-per-session", "2000", "--ops-per-txn", "8", "--keys", "20000"];
@@ -202,6 +221,9 @@ fn the_explorer_is_used() {
         "faults",
         "touch",
         "search",
+        "pointed",
+        "drawing",
+        "calm",
         "keyboard",
         "exports",
         "themes",

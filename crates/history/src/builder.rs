@@ -11,7 +11,7 @@ mod partial;
 
 use crate::ids::{KeyId, SessionId};
 use crate::labels::Labels;
-use crate::operation::{Clock, Initial, Interval, Metadata, OpHead, OpKind, Outcome, Stamps};
+use crate::operation::{Clock, Initial, Interval, Metadata, OpHead, OpKind, Outage, Outcome, Stamps};
 use crate::snapshots::{Drafted, SnapshotSet};
 use crate::value::{AtomKind, Atoms, Lists, Value};
 use std::collections::BTreeMap;
@@ -71,6 +71,7 @@ pub struct Builder {
     intervals: Vec<(Draft, Interval)>,
     clock: Option<Clock>,
     metadata: BTreeMap<Draft, Metadata>,
+    outages: Vec<Outage>,
     has_appends: bool,
     heads: Vec<OpHead>,
     values: Vec<Value>,
@@ -211,6 +212,11 @@ impl Builder {
     /// Records a fact about it.
     pub fn set_metadata(&mut self, draft: Draft, name: &str, value: &str) {
         self.metadata.entry(draft).or_default().insert(name.into(), value.into());
+    }
+
+    /// Records a fault that is no transaction.
+    pub fn add_outage(&mut self, outage: Outage) {
+        self.outages.push(outage);
     }
 
     /// Appends an operation to a transaction.

@@ -59,7 +59,9 @@ pub use indexed::Indexed;
 pub use inert::{inert, inert_lines, is_active, push_escape};
 pub use lists::VersionOrder;
 pub use model::{History, Show};
-pub use operation::{Clock, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};
+pub use operation::{
+    Clock, Initial, Interval, Metadata, Op, OpHead, OpKind, Outage, Outcome, Stamps, Timestamp,
+};
 pub use sink::{Facts, TransactionSink, Untimed};
 pub use snapshots::{BadSnapshot, Snapshot, SnapshotSet};
 pub use value::{AtomId, AtomKind, Atoms, ListId, Lists, Value, View};

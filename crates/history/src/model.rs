@@ -2,7 +2,9 @@
 
 use crate::ids::{KeyId, OpId, SessionId, TxnId};
 use crate::inert::inert;
-use crate::operation::{Clock, Initial, Interval, Metadata, Op, OpHead, OpKind, Outcome, Stamps, Timestamp};
+use crate::operation::{
+    Clock, Initial, Interval, Metadata, Op, OpHead, OpKind, Outage, Outcome, Stamps, Timestamp,
+};
 use crate::snapshots::{Snapshot, Snapshots};
 use crate::value::{AtomId, AtomKind, Atoms, Lists, Value, View};
 use std::collections::BTreeMap;
@@ -39,6 +41,7 @@ pub struct History {
     pub(crate) intervals: Option<Vec<Interval>>,
     pub(crate) clock: Option<Clock>,
     pub(crate) metadata: BTreeMap<TxnId, Metadata>,
+    pub(crate) outages: Vec<Outage>,
     pub(crate) has_appends: bool,
     pub(crate) heads: Vec<OpHead>,
     pub(crate) values: Vec<Value>,
@@ -342,6 +345,11 @@ impl History {
     /// Facts recorded about single transactions.
     pub fn metadata(&self) -> &BTreeMap<TxnId, Metadata> {
         &self.metadata
+    }
+
+    /// Faults that were injected while it was recorded, and are no transactions.
+    pub fn outages(&self) -> &[Outage] {
+        &self.outages
     }
 
     /// Initial values.

@@ -123,6 +123,17 @@ pub struct Interval {
     pub completed: Option<u64>,
 }
 
+/// A fault that was injected while a history was recorded, and is no transaction of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// What was done.
+    pub name: Box<str>,
+    /// To what; may be empty.
+    pub detail: Box<str>,
+    /// When, on the clock of the transactions' intervals.
+    pub interval: Interval,
+}
+
 /// What the numbers of [`Interval`]s count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clock {

@@ -12,9 +12,9 @@
 #![allow(clippy::unwrap_used, reason = "all of this is a test, helpers too")]
 
 use anomalist_check::{Budget, Request};
-use anomalist_history::{Datum, Event, EventKind, Events, Process};
+use anomalist_history::{Datum, Event, EventKind, Events, Process, TxnId};
 use anomalist_jepsen::datatypes::{self, Datatype};
-use anomalist_level::{Level, Verdict};
+use anomalist_level::{AnomalyKind, Evidence, Judgement, Level, Node, Verdict};
 use anomalist_testkit::number;
 
 /// A predicate as the test has it: everything, one value, odd or even.
@@ -385,10 +385,14 @@ fn what_is_violated_is_violated_in_every_interpretation() {
 }
 
 /// The verdicts on [`LEVELS`], and the anomalies found.
-fn judged(init: [Option<i64>; KEYS], txns: &[&[Mop]]) -> (Vec<&'static str>, Vec<&'static str>) {
+fn judgement(init: [Option<i64>; KEYS], txns: &[&[Mop]]) -> Judgement {
     let txns = txns.iter().map(|mops| Txn { kind: EventKind::Ok, mops: mops.to_vec() }).collect();
     let lowered = datatypes::lower(Datatype::Predicates, &Recording { init, txns }.events()).unwrap();
-    let judgement = datatypes::check(&lowered, &Request::default(), &Budget::unlimited());
+    datatypes::check(&lowered, &Request::default(), &Budget::unlimited())
+}
+
+fn judged(init: [Option<i64>; KEYS], txns: &[&[Mop]]) -> (Vec<&'static str>, Vec<&'static str>) {
+    let judgement = judgement(init, txns);
     let verdicts = LEVELS.iter().map(|&l| judgement.verdict(l).unwrap().name()).collect();
     (verdicts, judgement.anomalies.iter().map(|a| a.kind.code()).collect())
 }
@@ -421,6 +425,14 @@ fn deletions_and_rows_that_are_always_there() {
     let missed = judged([Some(1), None], &[&[Mop::Write(0, Some(3))], &[empty(Predicate::Mod(1))]]);
     assert_eq!(missed.0[3], "violated");
     assert!(missed.1.contains(&"predicate-read-miss"), "{:?}", missed.1);
+    // The example says which row the predicate missed, and who wrote it.
+    let judgement = judgement([Some(1), None], &[&[Mop::Write(0, Some(3))], &[empty(Predicate::Mod(1))]]);
+    let example = judgement.anomalies.iter().find(|a| a.kind == AnomalyKind::PredicateReadMiss).unwrap();
+    let [edge] = &example.witness.edges[..] else { panic!("{example:?}") };
+    assert_eq!((edge.from, edge.to), (Node::Txn(TxnId(0)), Node::Txn(TxnId(1))));
+    let Evidence::Given { reason, operations } = &edge.evidence else { panic!("{edge:?}") };
+    assert!(reason.contains("left out 0, which matches in every version"), "{reason}");
+    assert_eq!(operations.len(), 1);
     // Who finds nothing saw the deletion, and yet read what it deleted.
     let gone =
         judged([Some(1), None], &[&[Mop::Write(0, None)], &[Mop::Read(0, Some(1)), empty(Predicate::True)]]);

@@ -6,7 +6,8 @@
 //! longest one read from its key: that one is stored once, the others as its first so many elements.
 //! `assets/data.js` reads all of this; change both together.
 
-use crate::axis::Axis;
+use crate::axis::{Axis, Kind};
+use crate::marks;
 use crate::varint::{Column, LIMIT, zigzag};
 use anomalist_history::{History, KeyId, OpKind, Outcome, SessionId, TxnId, Value, View};
 use serde_json::{Value as Json, json};
@@ -58,6 +59,11 @@ pub(crate) fn columns(history: &History, axis: &Axis, wanted: &[TxnId], most: us
         "sessions": sessions,
         "axis": axis.kind.name(),
         "origin": axis.origin.to_string(),
+        // Where the axis is another one, they have no place on it.
+        "outages": match axis.kind {
+            Kind::Clock => marks::outages(history, axis.origin),
+            Kind::Stamps | Kind::Place => Vec::new(),
+        },
         "naming": naming,
         "lines": history.txns().any(|t| history.line(t).is_some()),
         "keys": operations.key_count,

@@ -40,6 +40,16 @@ pub(crate) fn named(history: &History, result: &Value) -> Vec<Vec<TxnId>> {
     anomalies.iter().map(of).collect()
 }
 
+/// The faults that are no transactions, on an axis that counts from `origin`: begin, end, name, detail.
+pub(crate) fn outages(history: &History, origin: i64) -> Vec<Value> {
+    let place = |at: u64| i64::try_from(at).map_or(0, |at| at.saturating_sub(origin).max(0));
+    let outage = |o: &anomalist_history::Outage| {
+        let begin = place(o.interval.invoked);
+        json!([begin, o.interval.completed.map_or(begin, place), o.name, o.detail])
+    };
+    history.outages().iter().map(outage).collect()
+}
+
 /// The faults that a recording of `anomalist test` holds: transactions of a session of their own.
 pub(crate) fn faults(history: &History) -> Vec<Value> {
     let fault = |(t, facts): (&TxnId, &anomalist_history::Metadata)| {

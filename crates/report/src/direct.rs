@@ -25,6 +25,7 @@ pub(crate) fn steps(view: &WitnessView<'_>) -> Option<Vec<String>> {
         AnomalyKind::LostUpdate => return lost_update(view),
         AnomalyKind::DirtyUpdate => return dirty_update(view),
         AnomalyKind::Internal => return internal(view),
+        AnomalyKind::PredicateReadMiss => return missed_row(view),
         _ => return None,
     };
     Some(vec![step])
@@ -238,6 +239,18 @@ fn dirty_update(view: &WitnessView<'_>) -> Option<Vec<String>> {
             did(view, read)
         ),
     ])
+}
+
+/// A row that a read by predicate left out: the predicate is not in the history, so the reason names it.
+fn missed_row(view: &WitnessView<'_>) -> Option<Vec<String>> {
+    let (to, reason) = view.anomaly.witness.edges.iter().find_map(|e| match &e.evidence {
+        Evidence::Given { reason, .. } => Some((e.to, reason)),
+        _ => None,
+    })?;
+    let written = writes(view)
+        .first()
+        .map(|&write| format!("{} {}.", view.name(view.history.txn_of(write)), did(view, write)));
+    Some(written.into_iter().chain([format!("{}: {reason}.", view.node(to))]).collect())
 }
 
 fn internal(view: &WitnessView<'_>) -> Option<Vec<String>> {

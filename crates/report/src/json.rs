@@ -108,7 +108,7 @@ fn names(levels: &[Level]) -> Doc {
 
 fn facts(subject: &Subject<'_>) -> Doc {
     let facts = subject.facts;
-    Doc::Object(vec![
+    let mut fields = vec![
         ("path", Doc::text(&facts.path)),
         ("format", Doc::text(&facts.format)),
         ("kind", facts.kind.into()),
@@ -118,7 +118,10 @@ fn facts(subject: &Subject<'_>) -> Doc {
         ("indeterminate", facts.indeterminate.into()),
         ("operations", facts.operations.into()),
         ("keys", facts.keys.into()),
-    ])
+    ];
+    // What `invoked` and `completed` of transactions count, if the history says so.
+    fields.extend(subject.history.clock().map(|clock| ("clock", clock.name().into())));
+    Doc::Object(fields)
 }
 
 fn level(verdict: &LevelVerdict) -> Doc {

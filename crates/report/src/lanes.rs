@@ -36,16 +36,16 @@ enum Event {
     End,
 }
 
-/// The drawing, two columns in; none where it would not fit or not help.
-pub(crate) fn draw(view: &WitnessView<'_>, marks: &Marks, style: &Style) -> Option<String> {
-    let events = events(view);
+/// The drawing of some transactions of a witness, two columns in; none where it would not fit or not help.
+pub(crate) fn draw(view: &WitnessView<'_>, txns: &[TxnId], marks: &Marks, style: &Style) -> Option<String> {
+    let events = events(view, txns);
     let mut sessions: Vec<SessionId> = Vec::new();
     for session in events.iter().map(|(t, _)| view.history.session_of(*t)) {
         if !sessions.contains(&session) {
             sessions.push(session);
         }
     }
-    if !style.lanes || sessions.len() > LANES || view.txns.is_empty() || view.txns.len() > TRANSACTIONS {
+    if !style.lanes || sessions.len() > LANES || txns.is_empty() || txns.len() > TRANSACTIONS {
         return None;
     }
     let bars = if style.signs { LINES } else { ASCII };
@@ -117,10 +117,10 @@ fn numbers(marks: Option<&Vec<usize>>) -> String {
 }
 
 /// What happens, from top to bottom.
-fn events(view: &WitnessView<'_>) -> Vec<(TxnId, Event)> {
+fn events(view: &WitnessView<'_>, txns: &[TxnId]) -> Vec<(TxnId, Event)> {
     let mut moments: Vec<((u64, usize), TxnId, bool)> = Vec::new();
     let intervals = view.history.intervals();
-    for (place, t) in in_session_order(view).into_iter().enumerate() {
+    for (place, t) in in_session_order(view, txns).into_iter().enumerate() {
         let span = intervals.map(|intervals| intervals[t.index()]);
         let began = span.map_or(0, |span| span.invoked);
         let ended = span.map_or(0, |span| span.completed.unwrap_or(u64::MAX));
@@ -143,9 +143,9 @@ fn events(view: &WitnessView<'_>) -> Vec<(TxnId, Event)> {
 }
 
 /// The transactions in the order of the view, those of one session in the session's own order.
-fn in_session_order(view: &WitnessView<'_>) -> Vec<TxnId> {
+fn in_session_order(view: &WitnessView<'_>, txns: &[TxnId]) -> Vec<TxnId> {
     let mut lanes: BTreeMap<SessionId, Vec<TxnId>> = BTreeMap::new();
-    for &t in &view.txns {
+    for &t in txns {
         lanes.entry(view.history.session_of(t)).or_default().push(t);
     }
     for lane in lanes.values_mut() {
@@ -153,5 +153,5 @@ fn in_session_order(view: &WitnessView<'_>) -> Vec<TxnId> {
         lane.sort_unstable_by_key(|&t| std::cmp::Reverse(view.history.position(t)));
     }
     let next = |t: &TxnId| lanes.get_mut(&view.history.session_of(*t)).and_then(Vec::pop);
-    view.txns.iter().filter_map(next).collect()
+    txns.iter().filter_map(next).collect()
 }

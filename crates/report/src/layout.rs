@@ -41,14 +41,14 @@ pub(crate) enum Tone {
 
 /// Colours of terminals, as parameters of the escape sequence: of the fixed 6×6×6 cube, because the eight
 /// named ones are what a terminal makes of them, and its green and yellow can often not be read on white.
-/// These can be read on white and on black.
+/// These have a contrast of at least 4.5 (WCAG's AA) to white and to black, which few colours have.
 pub mod colors {
     /// Holds.
-    pub const GOOD: &str = "38;5;28";
+    pub const GOOD: &str = "38;5;29";
     /// Violated.
-    pub const BAD: &str = "1;38;5;160";
+    pub const BAD: &str = "1;38;5;131";
     /// Not decided.
-    pub const OPEN: &str = "38;5;133";
+    pub const OPEN: &str = "38;5;98";
 }
 
 impl Style {

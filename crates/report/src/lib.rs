@@ -336,12 +336,14 @@ fn alike(a: &Anomaly, b: &Anomaly) -> bool {
 }
 
 /// The everyday name of an example: that of the pattern its cycle is, where the kind is more than one
-/// pattern.
+/// pattern, else what the kind says of its cycle.
 fn everyday(history: &anomalist_history::History, anomaly: &anomalist_level::Anomaly) -> &'static str {
     use anomalist_level::AnomalyKind as A;
     match anomaly.pattern(history) {
         Some(pattern) => pattern.info().everyday,
-        None if matches!(anomaly.kind, A::GSingleItem | A::GNonadjacentItem | A::G2Item) => "",
+        None if anomaly.kind == A::GSingleItem => "cycle with one missed write",
+        None if anomaly.kind == A::GNonadjacentItem => "cycle with separate missed writes",
+        None if anomaly.kind == A::G2Item => "cycle with missed writes in a row",
         None => anomaly.kind.info().everyday,
     }
 }

@@ -10,6 +10,7 @@ use crate::ladder::{ladder_text, names, summary_sentence};
 use crate::lanes::{self, Marks};
 use crate::layout::{Style, Tone, padded, pluralise, thousands, times, width, wrap};
 use crate::refuted::{self, Line, reported};
+use crate::svg::arrows::{arrows, is_bystander};
 use crate::unknown::{Hints, sentence};
 use crate::witness_view::WitnessView;
 use crate::{Subject, alike, everyday, titled};
@@ -289,7 +290,7 @@ pub(crate) fn mixed_text(subject: &Subject<'_>, mixed: &Mixed, style: &Style) ->
     let columns = style.columns();
     let mut out = wrap("", 2, columns, &declared(mixed, style.hints));
     with_mixed(subject.history, mixed, |view, level, reported| {
-        out.push_str(&players(view, columns, &|t| format!(", {}", level(t))));
+        out.push_str(&players(view, &view.txns, columns, &|t| format!(", {}", level(t))));
         lines(&mut out, columns, reported);
     });
     out
@@ -329,11 +330,10 @@ fn lines(out: &mut String, columns: usize, lines: Vec<Line>) {
     }
 }
 
-/// The transactions of a view, one per line, with what they did. `more` is said about each.
-fn players(view: &WitnessView<'_>, columns: usize, more: &dyn Fn(TxnId) -> String) -> String {
+/// Transactions, one per line, with what they did. `more` is said about each.
+fn players(view: &WitnessView<'_>, txns: &[TxnId], columns: usize, more: &dyn Fn(TxnId) -> String) -> String {
     let mut out = String::new();
-    let names: Vec<(String, Vec<String>)> = view
-        .txns
+    let names: Vec<(String, Vec<String>)> = txns
         .iter()
         .map(|&t| {
             let at = format!("{}{}", view.whereabouts(t), more(t));
@@ -373,8 +373,16 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
             marks.extend((!marks.contains(&(i + 1))).then_some(i + 1));
         }
     }
-    let drawn = lanes::draw(&view, &marks, style);
-    out.push_str(&drawn.unwrap_or_else(|| players(&view, columns, &|_| String::new())));
+    let list = |txns: &[TxnId]| players(&view, txns, columns, &|_| String::new());
+    let drawn = lanes::draw(&view, &view.txns, &marks, style).or_else(|| {
+        // The contradiction alone, where there is no room for all; what only shows an order stands below.
+        let arrows = arrows(&view);
+        let (rest, core): (Vec<TxnId>, Vec<TxnId>) =
+            view.txns.iter().partition(|&&t| is_bystander(&view, &arrows, t));
+        let drawing = lanes::draw(&view, &core, &marks, style)?;
+        Some(format!("{drawing}  Evidence:\n{}", list(&rest)))
+    });
+    out.push_str(&drawn.unwrap_or_else(|| list(&view.txns)));
     if let Some(proof) = proof {
         lines(&mut out, columns, proof);
         return out;

@@ -9,7 +9,7 @@ use crate::doc::Doc;
 use crate::explain::{explain, fact, sentences};
 use crate::marks::Said;
 use crate::otherwise::otherwise;
-use crate::svg::arrows::{Arrow, arrows};
+use crate::svg::arrows::{Arrow, arrows, is_bystander};
 use crate::witness_view::{WitnessView, letter};
 use anomalist_history::{AtomKind, History, OpId, OpKind, Outcome, Timestamp, TxnId, Value, View};
 use anomalist_level::{AnomalyKind, Edge, Evidence, Node};
@@ -133,9 +133,7 @@ fn transaction(view: &WitnessView<'_>, arrows: &[Arrow], t: TxnId) -> Doc {
         Outcome::Indeterminate => fields.push(("outcome", "indeterminate".into())),
     }
     fields.extend(times(history, t));
-    // What contradicts timestamps, and a refutation, are no cycle: each transaction is part of them.
-    let is_cycle = !view.anomaly.witness.edges.is_empty() && !view.anomaly.kind.is_stamp();
-    if is_cycle && !arrows.iter().any(|a| [a.from, a.to].contains(&Node::Txn(t))) {
+    if is_bystander(view, arrows, t) {
         fields.push(("bystander", Doc::Bool(true)));
     }
     let operations = listed(view, t)

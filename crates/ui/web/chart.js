@@ -7,7 +7,7 @@ const HEIGHT = 100;
 const LEFT = 2;
 
 const short = n => n >= 1e9 ? `${(n / 1e9).toFixed(1)} G` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M`
-  : n >= 1e4 ? `${(n / 1e3).toFixed(0)} k` : n >= 100 || Number.isInteger(n) ? String(Math.round(n)) : n.toFixed(1);
+  : n >= 1e4 ? `${(n / 1e3).toFixed(0)} k` : n >= 100 || Number.isInteger(n) ? Math.round(n).toLocaleString('en-US') : n.toFixed(1);
 
 /** A round number that is not smaller. */
 function ceiling(n) {
@@ -17,9 +17,10 @@ function ceiling(n) {
 }
 
 /**
- * A chart: `lines` are [name, [[x in ms, y] …]]. The text beside the name is the last value.
+ * A chart: `lines` are [name, [[x in ms, y] …]]. The text beside the name is the last value. A single line is
+ * named if its name says more than the title.
  */
-export function chart(title, lines, format = short) {
+export function chart(title, lines, format = short, named = lines.length > 1) {
   const all = lines.flatMap(([, points]) => points);
   const lastX = Math.max(1000, ...all.map(([x]) => x));
   const top = ceiling(Math.max(0, ...all.map(([, y]) => y)));
@@ -30,8 +31,8 @@ export function chart(title, lines, format = short) {
   const said = lines.map(([name, points]) => `${name} ${latest(points)}`).join(', ');
   return el('figure', { class: 'chart' },
     el('figcaption', {}, el('b', {}, title), lines.map(([name, points], at) => el('span', { class: 'key' },
-      lines.length > 1 ? svg('svg', { viewBox: '0 0 22 8', 'aria-hidden': 'true' }, svg('line', { class: `s${at % 4}`, x1: 0, x2: 22, y1: 4, y2: 4 })) : null,
-      `${lines.length > 1 ? `${name} ` : ''}${latest(points)}`))),
+      named ? svg('svg', { viewBox: '0 0 22 8', 'aria-hidden': 'true' }, svg('line', { class: `s${at % 4}`, x1: 0, x2: 22, y1: 4, y2: 4 })) : null,
+      `${named ? `${name} ` : ''}${latest(points)}`))),
     svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `${title}: ${said}` },
       [0, top / 2, top].map(value => svg('line', { class: 'axis', x1: LEFT, x2: WIDTH, y1: y(value), y2: y(value) })),
       lines.map(([, points], at) => svg('path', { class: `s${at % 4}`, d: path(points) }))),

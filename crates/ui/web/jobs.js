@@ -8,7 +8,7 @@ import { SIGNS, chip, words } from './levels.js';
 import { drawWatch } from './watch.js';
 
 const RUNNING = ['running', 'ending'];
-const EXITS = { 0: ['holds', 'done'], 1: ['violated', 'violated'], 2: ['unknown', 'undecided'] };
+const EXITS = { 0: ['holds', 'done'], 1: ['violated', 'violated'], 2: ['unknown', 'unknown'] };
 
 export function statusChip(job) {
   if (job.status === 'running') return chip(null, '● running');
@@ -16,7 +16,8 @@ export function statusChip(job) {
   if (job.status === 'cancelled') return el('span', { class: 'chip unknown' }, '■ cancelled');
   if (job.status === 'failed') return chip('violated', `failed (${job.exit ?? 'killed'})`);
   const [verdict, text] = EXITS[job.exit] || ['unknown', `status ${job.exit}`];
-  return chip(verdict, text);
+  // What explore runs are tests of others: they fail, they violate no level.
+  return chip(verdict, job.command === 'explore' && job.exit === 1 ? 'runs failed' : text);
 }
 
 /** How far it is, with a button to end it. */
@@ -114,7 +115,7 @@ export function sqlTable(answer) {
   return scroll('Isolation levels', el('table', {}, el('thead', {}, el('tr', {}, ['Isolation level', 'Means', 'Verdict', 'Transactions', 'Anomalies']
     .map(head => el('th', { scope: 'col' }, head)))),
   el('tbody', {}, answer.levels.map(level => el('tr', {}, el('th', { scope: 'row' }, level.isolation), el('td', {}, words(level.level || '–')),
-    el('td', {}, chip(level.verdict in SIGNS ? level.verdict : 'unknown', level.verdict === 'holds' || level.verdict === 'violated' ? level.verdict : 'undecided')), el('td', {}, number(level.transactions)),
+    el('td', {}, chip(level.verdict in SIGNS ? level.verdict : 'unknown', level.verdict in SIGNS ? level.verdict : 'unknown')), el('td', {}, number(level.transactions)),
     el('td', {}, (level.anomalies || []).map(a => `${a.kind || a.name} ×${number(a.count)}`).join(', ') || 'none'))))));
 }
 
@@ -125,9 +126,23 @@ function exploreView(answer) {
     : `None of ${plural(answer.runs, 'run')} failed at ${words(answer.level)}.`)),
   answer.failures.map(failure => el('div', { class: 'card' }, el('b', {}, `Run ${failure.run}`), el('span', { class: 'dim' }, ` seed ${failure.seed}`),
     el('pre', { tabindex: 0 }, failure.message))),
-  why ? el('div', {}, el('h2', {}, 'Why'),
-    el('p', {}, `${why.anomalies?.length ? `Anomalies: ${why.anomalies.map(a => a.kind || a).join(', ')}. ` : ''}${why.gone_at ? `It no longer happens at ${why.gone_at}. ` : ''}${plural(why.stale_reads?.length || 0, 'stale read')} needed.`),
-    why.stale_reads?.length ? el('pre', { tabindex: 0 }, JSON.stringify(why.stale_reads, null, 2)) : null) : null);
+  why ? whyView(why) : null);
+}
+
+/** Why a run failed: the stale reads that it needs, and the level at which it does not fail. */
+function whyView(why) {
+  const stale = why.stale_reads || [];
+  const by = txn => txn ? `by transaction ${txn.transaction} of ${txn.session ?? '?'}` : 'the initial value';
+  const needed = !why.reproduced ? 'The same reads did not make it fail again: it also depends on something else, such as timing.'
+    : stale.length ? `${plural(stale.length, 'stale read')} of ${number(why.stale_reads_of_the_run)} suffice${stale.length === 1 ? 's' : ''}:`
+      : 'It also fails when every read returns the newest value: no stale read is needed, the transactions only have to overlap.';
+  return el('section', {}, el('h2', {}, 'Why'), el('p', {}, needed),
+    stale.map((read, at) => el('div', { class: 'card' },
+      el('p', {}, `${at + 1}. Transaction ${read.reader?.transaction} of ${read.reader?.session ?? '?'} read ${read.key} = ${read.value ?? 'nothing'} (${by(read.source)}); the newest it could have read was ${read.newest_value ?? 'nothing'} (${by(read.newest)}).`),
+      el('pre', { tabindex: 0 }, [['before', read.before], ['here', read.statement], ['after', read.after]]
+        .filter(([, statement]) => statement).map(([where, statement]) => `${where.padEnd(7)}${statement}`).join('\n')))),
+    why.anomalies?.length && stale.length ? el('p', {}, `What they form: ${why.anomalies.map(words).join(', ')}.`) : null,
+    why.gone_at ? el('p', {}, `At ${words(why.gone_at.level)} none of ${plural(why.gone_at.runs, 'run')} failed.`) : null);
 }
 
 export async function jobPage(root, [id], signal) {

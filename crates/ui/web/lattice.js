@@ -175,9 +175,16 @@ export async function lattice(root, [first, second]) {
       role === ' one' || role === ' two' ? svg('text', { class: 'badge', 'aria-hidden': 'true', x: -BOX.width / 2 + 6, y: -BOX.height / 2 + 12 }, role === ' one' ? '1' : '2') : null);
     }));
   const region = scroll('Lattice', picture);
+  // Where the picture has no room, its rows are lists: the strongest on top, as in the picture.
+  const rank = ranks(data.levels);
+  const rows = [...new Set(rank.values())].sort((a, b) => a - b).map(row => data.levels.filter(level => rank.get(level.name) === row));
+  const list = el('ol', { class: 'ranks', 'aria-label': 'Levels, the strongest first' }, rows.map(row => el('li', {}, row.map(level => el('button', {
+    type: 'button', class: level === one ? 'one' : level === two ? 'two' : near(level.name) ? '' : 'far',
+    'aria-pressed': String(level === one || level === two), onclick: event => choose(level.name, event.shiftKey || pairing.checked),
+  }, `${level === one ? '1 ' : level === two ? '2 ' : ''}${words(level.name)}`)))));
   const side = one && two ? pair(one, two, data) : one ? about(one, data)
-    : el('section', {}, el('h1', {}, 'Levels'), el('p', {}, 'A line leads from a level down to those that it implies. Choose a level to see its definition and examples; choose a second one, with Shift or the box below, to see a history that separates the two.'));
-  show(root, el('div', { class: 'levels' }, el('div', {}, region,
+    : el('section', {}, el('h1', {}, 'Levels'), el('p', {}, 'A line leads from a level down to those that it implies. Choose a level to see its definition and examples; choose a second one, with Shift or with the box at the picture, to see a history that separates the two.'));
+  show(root, el('div', { class: 'levels' }, el('div', {}, region, list,
     el('p', { class: 'row dim' }, el('label', { class: 'row', for: 'pairing' }, pairing, 'Choosing a level compares it with the first one'))), side));
   // On a narrow screen the picture is wider than its place: what was chosen is in sight.
   region.scrollLeft = (place(one?.name || 'causal')[0] / width) * region.scrollWidth - region.clientWidth / 2;

@@ -37,7 +37,7 @@ export function sentence(verdicts, lattice) {
   const parts = [];
   if (broken.length) parts.push(['violated', `✗ Violated: ${broken.map(words).join(', ')}.`]);
   if (held.length) parts.push(['holds', `✓ Holds: ${held.map(words).join(', ')}.`]);
-  if (open) parts.push(['unknown', `? Undecided: ${open === 1 ? 'one level' : `${open} levels`}.`]);
+  if (open) parts.push(['unknown', `? Unknown: ${open === 1 ? 'one level' : `${open} levels`}.`]);
   return parts.length ? parts : [['unknown', 'No level was decided.']];
 }
 
@@ -60,4 +60,4 @@ export function matrix({ columns, rows }) {
       row.cells.map(found => el('td', {}, cell(found)))))));
 }
 
-export const legend = () => el('p', { class: 'legend' }, '✓ holds · ✗ violated, with the number of anomalies · ? undecided');
+export const legend = () => el('p', { class: 'legend' }, '✓ holds · ✗ violated, with the number of anomalies · ? unknown');

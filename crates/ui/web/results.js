@@ -12,10 +12,13 @@ export function plainName(lattice, kind) {
   return /\((.*)\)$/.exec(title)?.[1] || title;
 }
 
+const sameName = (a, b) => words(a).toLowerCase() === words(b).toLowerCase();
+
 export function anomalyCard(anomaly, lattice, extra) {
   return el('div', { class: 'card' },
     el('b', {}, plainName(lattice, anomaly.kind)), ' ',
-    el('span', { class: 'dim' }, `${anomaly.code || anomaly.kind} ×${number(anomaly.count)}`),
+    // The code, where it is not the name again.
+    el('span', { class: 'dim' }, `${sameName(plainName(lattice, anomaly.kind), anomaly.code || anomaly.kind) ? '' : `${anomaly.code || anomaly.kind} `}×${number(anomaly.count)}`),
     extra,
     anomaly.rules_out?.length ? el('div', { class: 'dim' }, `rules out ${anomaly.rules_out.map(words).join(', ')}`) : null,
     anomaly.explanation ? el('details', {}, el('summary', {}, 'Smallest example'),

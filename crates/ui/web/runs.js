@@ -53,8 +53,8 @@ export function verdictChips(item, data) {
   }
   const broken = weakest(item.verdicts, 'violated', data);
   const unknown = Object.values(item.verdicts).filter(v => v === 'unknown').length;
-  if (broken.length) found.push(chip('violated', `${words(broken[0])}${broken.length > 1 ? ` +${broken.length - 1}` : ''} violated`));
-  else if (unknown) found.push(chip('unknown', `${plural(unknown, 'level')} undecided`));
+  if (broken.length) found.push(chip('violated', `${words(broken[0])}${broken.length > 1 ? ` and ${broken.length - 1} more` : ''} violated`));
+  else if (unknown) found.push(chip('unknown', `${plural(unknown, 'level')} unknown`));
   else found.push(chip('holds', 'all levels hold'));
   const held = strongest(item.verdicts, data);
   if ((broken.length || unknown) && held.length) found.push(chip('holds', `${words(held[0])} holds`));
@@ -125,9 +125,9 @@ export async function runsPage(root, _rest, signal) {
     show(filters,
       el('label', {}, 'Search', el('input', { type: 'search', value: chosen.search, placeholder: 'name, database, anomaly …',
         oninput: event => { chosen.search = event.target.value; draw(); } })),
-      select('Database', 'database', [['', 'every'], ...databases.map(name => [name, name])], draw),
-      select('Level', 'level', [['', 'all together'], ...data.levels.map(level => [level.name, words(level.name)])], draw),
-      select('Verdict', 'verdict', [['', 'any'], ['violated', '✗ violated'], ['holds', '✓ holds'], ['unknown', '? undecided'],
+      select('Database', 'database', [['', 'any'], ...databases.map(name => [name, name])], draw),
+      select('Level', 'level', [['', 'any'], ...data.levels.map(level => [level.name, words(level.name)])], draw),
+      select('Verdict', 'verdict', [['', 'any'], ['violated', '✗ violated'], ['holds', '✓ holds'], ['unknown', '? unknown'],
         ['none', 'not checked']], draw),
       el('label', {}, 'Since', el('input', { type: 'date', value: chosen.since,
         onchange: event => { chosen.since = event.target.value; draw(); } })));
@@ -135,7 +135,7 @@ export async function runsPage(root, _rest, signal) {
 
   show(root, el('div', { class: 'row' }, el('h1', { class: 'grow' }, 'Runs and histories'),
     el('a', { class: 'button', href: '#/start/test' }, 'Test a database')),
-  el('p', { class: 'dim' }, `From ${about.folders.join(', ')}`), dropArea(about), filters, count, list, bar);
+  el('p', { class: 'dim' }, `Found in: ${about.folders.join(', ')}`), dropArea(about), filters, count, list, bar);
   const answer = await get('items', signal);
   items = answer.items;
   drawFilters();

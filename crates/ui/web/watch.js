@@ -18,17 +18,17 @@ export function drawWatch(job) {
   const codes = Object.keys(last.standing || {}).filter(code => samples.some(sample => sample.standing[code] > 0));
   const verdict = summary?.verdict;
   return el('div', {},
-    verdict ? el('p', {}, chip(verdict, `${summary.level.replaceAll('-', ' ')} ${verdict === 'unknown' ? 'undecided' : verdict}`),
+    verdict ? el('p', {}, chip(verdict, `${summary.level.replaceAll('-', ' ')} ${verdict}`),
       summary.reason ? el('span', { class: 'dim' }, ` ${summary.reason}`) : null) : null,
     el('div', { class: 'tiles' }, tile(number(last.transactions), 'transactions'), tile(number(Math.round(last.rate || 0)), 'per second'),
-      tile(duration(last.lag_ms || 0), 'lag to settled'), tile(bytes(last.memory || 0), 'memory'), tile(bytes(last.disk || 0), 'on disk'),
-      tile(number(last.flip_flops || 0), 'flip-flops'), tile(number(sum(last.standing)), 'violations'), tile(number(last.errors || 0), 'errors of the stream')),
+      tile(duration(last.lag_ms || 0), 'until settled'), tile(bytes(last.memory || 0), 'memory'), tile(bytes(last.disk || 0), 'on disk'),
+      tile(number(last.flip_flops || 0), 'verdicts that changed'), tile(number(sum(last.standing)), 'violations'), tile(number(last.errors || 0), 'errors of the stream')),
     el('div', { class: 'charts' }, chart('Throughput, transactions per second', [['rate', series(samples, 'rate')]]),
-      chart('Lag to settled', [['lag', series(samples, 'lag_ms')]], duration),
+      chart('Time until verdicts are settled', [['lag', series(samples, 'lag_ms')]], duration),
       chart('Memory and disk', [['memory', series(samples, 'memory')], ['disk', series(samples, 'disk')]], bytes),
-      chart('Flip-flops', [['flip-flops', series(samples, 'flip_flops')]]),
+      chart('Verdicts that changed (flip-flops)', [['flip-flops', series(samples, 'flip_flops')]]),
       chart('Violations by class', codes.length ? codes.map(code => [code, samples.map(s => [s.at_ms, s.standing[code] || 0])])
-        : [['violations', samples.map(s => [s.at_ms, 0])]])),
+        : [['violations', samples.map(s => [s.at_ms, 0])]], undefined, codes.length > 0)),
     el('h2', {}, 'Violations by class and key'),
     groups.length ? scroll('Violations', el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Class'), el('th', { scope: 'col' }, 'Key'),
       el('th', { scope: 'col', class: 'num' }, 'Count'), el('th', { scope: 'col', class: 'num' }, 'First'), el('th', { scope: 'col', class: 'num' }, 'Last'))),

@@ -29,7 +29,7 @@ struct Seen {
 const NO_READS: &str = "no committed transaction reads: no anomaly could have been seen";
 const NO_WRITES: &str = "no committed transaction writes: there was nothing to isolate";
 const NOTHING_READ: &str =
-    "no transaction read what another wrote: the history says nothing about isolation between them";
+    "no transaction read what another wrote: what holds here was hardly put to the test";
 
 /// Why whatever holds of a history holds without having been put to the test: no write was ever read. Ends
 /// at the first that was, so costs next to nothing for any other history.

@@ -3,8 +3,8 @@
     explorer.py CHROMIUM AXE FOLDER SCREENSHOTS
 
 FOLDER has the pages that `crates/cli/tests/pages.rs` made: skew.html (write skew with its history), kept.html
-(the same result without its history), stamps.html, proof.html (a refutation), hostile.html, runs.html
-(several runs), faults.html (two lost updates and a fault), large.html (100,000 transactions). Prints a JSON array of failures; empty if all is well.
+(the same result without its history), stamps.html, proof.html (a refutation), cause.html (an example that begins with the initial state), calm.html (no anomaly), hostile.html, runs.html
+(several runs), faults.html (two lost updates and a fault), nemesis.html (a counter and a fault), large.html (100,000 transactions). Prints a JSON array of failures; empty if all is well.
 """
 
 import json
@@ -184,18 +184,27 @@ def instances(browser):
         v.check(pixels(v, "canvas.mini") != mini, "the strip shows which one it is")
 
 
+SHADED = """() => { const c = document.querySelector('canvas.mini'); const p = c.getContext('2d');
+    const wanted = getComputedStyle(document.documentElement).getPropertyValue('--fault').trim();
+    const { data } = p.getImageData(0, 20, c.width, 1);
+    const hex = (i) => '#' + [...data.slice(4 * i, 4 * i + 3)].map((n) => n.toString(16).padStart(2, '0')).join('');
+    return Array.from({ length: c.width }, (_, i) => hex(i)).filter((one) => one === wanted).length; }"""
+
+
 def faults(browser):
+    with Visit(browser, "nemesis") as v:
+        v.check(" transactions and 1 fault;" in v.text(".run"), f"a fault of a counter's run: {v.text('.run')[:80]}")
+        shaded = v.page.evaluate(SHADED)
+        # It lasted for half of the run.
+        v.check(350 < shaded < 750, f"is where it was: {shaded} pixels")
+        v.shot("nemesis")
     with Visit(browser, "faults") as v:
         v.check("4 transactions and 1 fault" in v.text(".run"), f"faults are counted: {v.text('.run')[:80]}")
         v.check("Shaded: faults" in v.text(".run"), "and explained")
         v.check("since the first transaction" in v.text(".run"), "the clock has a unit")
         v.check("lost update" in v.text(".card.on").lower(), f"the anomaly: {v.text('.card.on')}")
         v.check(any("ms" in text for text in v.page.locator(".drawing text.d").all_text_contents()), "times in milliseconds")
-        shaded = v.page.evaluate("""() => { const c = document.querySelector('canvas.mini'); const p = c.getContext('2d');
-            const wanted = getComputedStyle(document.documentElement).getPropertyValue('--fault').trim();
-            const { data } = p.getImageData(0, 40, c.width, 1);
-            const hex = (i) => '#' + [...data.slice(4 * i, 4 * i + 3)].map((n) => n.toString(16).padStart(2, '0')).join('');
-            return Array.from({ length: c.width }, (_, i) => hex(i)).filter((one) => one === wanted).length; }""")
+        shaded = v.page.evaluate(SHADED)
         v.check(shaded > 100, f"the fault is marked on the strip: {shaded} pixels")
         v.shot("faults")
 
@@ -244,6 +253,80 @@ def search(browser):
         v.press("/")
         v.page.keyboard.type("no such name")
         v.check("nothing" in v.text("#found"), "search says that it found nothing")
+    for width in [1280, 400]:
+        with Visit(browser, "skew", width=width) as v:
+            v.press("/")
+            v.page.keyboard.type("1")
+            v.check(v.page.locator("#found li").count() > 1, "there are results")
+            wide = v.page.evaluate("document.documentElement.scrollWidth")
+            v.check(wide <= width, f"the results are within the page: {wide}")
+
+
+def pointed(browser):
+    """What the mouse points at is said beside it, and goes away with the mouse."""
+    with Visit(browser, "skew") as v:
+        canvas = v.page.locator("canvas.lanes")
+        canvas.scroll_into_view_if_needed()
+        box = canvas.bounding_box()
+        tip = v.page.locator(".tip")
+        v.check(not tip.is_visible(), "nothing is pointed at")
+        texts = set()
+        for x in range(120, int(box["width"]) - 20, 40):
+            v.page.mouse.move(box["x"] + x, box["y"] + 24 + 16)
+            if tip.is_visible():
+                texts.add(tip.inner_text())
+                edge = tip.bounding_box()
+                v.check(edge["x"] + edge["width"] <= box["x"] + box["width"] + 1, "it is within the timeline")
+        v.check(len(texts) > 1, f"different transactions: {texts}")
+        v.check(all("(" in text and "ms" in text for text in texts), f"with times and operations: {texts}")
+        v.page.mouse.move(box["x"] + 300, box["y"] - 60)
+        v.check(not tip.is_visible(), "the mouse has left")
+
+
+CROSSED = """() => { const boxes = [...document.querySelectorAll('.drawing rect.box')].map((box) => box.getBBox());
+    return [...document.querySelectorAll('.drawing path.arrow')].filter((path) => {
+        const length = path.getTotalLength();
+        return boxes.some((box) => Array.from({ length: 60 }, (_, i) => path.getPointAtLength((length * (i + 0.5)) / 60))
+            .some((p) => p.x > box.x + 3 && p.x < box.x + box.width - 3 && p.y > box.y + 3 && p.y < box.y + box.height - 3));
+    }).map((path) => path.textContent); }"""
+
+BEYOND = """() => [...document.querySelectorAll('.drawing g')].filter((group) => group.querySelector(':scope > rect.box')).flatMap((group) => {
+    const box = group.querySelector(':scope > rect.box').getBBox();
+    return [...group.querySelectorAll(':scope > text')].map((text) => [text.getBBox(), text.textContent])
+        .filter(([at]) => at.x + at.width > box.x + box.width + 1).map(([, text]) => text); })"""
+
+
+def drawing(browser):
+    """Arrows go around boxes, and texts stay in theirs."""
+    for name in ["skew", "cause", "stamps", "faults", "runs"]:
+        for width in [1280, 1000, 400]:
+            with Visit(browser, name, width=width) as v:
+                for _ in range(v.page.locator(".card").count()):
+                    if width > 400:
+                        crossed = v.page.evaluate(CROSSED)
+                        v.check(not crossed, f"{v.text('.card.on b')}: through boxes go {crossed}")
+                    beyond = v.page.evaluate(BEYOND)
+                    v.check(not beyond, f"{v.text('.card.on b')}: too long for their boxes: {beyond}")
+                    v.press("n")
+        if name == "cause":
+            with Visit(browser, name) as v:
+                v.shot("cause")
+
+
+def calm(browser):
+    """Without an anomaly there is still something to look at."""
+    with Visit(browser, "calm") as v:
+        v.check("No anomaly was found" in v.page.inner_text("#middle").replace("NO ANOMALY WAS FOUND", "No anomaly was found"), v.text("#middle"))
+        v.check("unknown" in v.text(".why summary"), "why levels are unknown")
+        v.page.locator("#middle .link").first.click()
+        v.check(v.page.locator(".strip .version").count() > 0, "a key shows its versions")
+        v.check(not v.page.locator("#right").is_visible(), "no empty column")
+        v.shot("calm")
+    with Visit(browser, "kept") as v:
+        v.page.evaluate("navigator.clipboard.writeText = (t) => { window.copied = t; return Promise.resolve(); }")
+        v.page.click(".menu summary")
+        v.page.locator(".menu button", has_text="DOT").click()
+        v.check(v.page.evaluate("window.copied").count("->") >= 2, "DOT without the history")
 
 
 def keyboard(browser):
@@ -407,7 +490,7 @@ with sync_playwright() as playwright:
         executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
     )
     chosen = sys.argv[5:]
-    for test in [steps, deep_links, timeline, instances, faults, touch, search, keyboard, exports, themes, accessible, widths, without_script, others, large]:
+    for test in [steps, deep_links, timeline, instances, faults, touch, search, pointed, drawing, calm, keyboard, exports, themes, accessible, widths, without_script, others, large]:
         if chosen and test.__name__ not in chosen:
             continue
         try:

@@ -79,6 +79,9 @@ def test_drop(page):
     expect(page.locator(".card").first).to_contain_text("write skew")
     frame = page.frame_locator("iframe.report")
     expect(frame.locator("body")).to_contain_text("serializable")
+    # What a person would type, not what the application passes.
+    expect(frame.locator("header code").first).to_contain_text("anomalist check")
+    expect(frame.locator("header code").first).not_to_contain_text("--")
     go(page, "")
     expect(page.get_by_role("link", name=HOSTILE)).to_be_visible()
     assert "Runs" in page.title(), page.title()
@@ -256,6 +259,15 @@ def test_lattice(page):
     expect(page.get_by_role("heading", name="causal and read atomic")).to_be_visible()
     go(page, "levels/repeatable-read/serializable")
     expect(page.get_by_text("No example is known here.")).to_be_visible()
+    # Where the picture has no room there are lists.
+    page.set_viewport_size({"width": 400, "height": 860})
+    go(page, "levels/causal")
+    expect(page.locator(".lattice")).to_be_hidden()
+    assert page.locator(".ranks button").count() == page.locator(".lattice .node").count()
+    page.locator("#pairing").check()
+    page.get_by_role("button", name="snapshot isolation", exact=True).click()
+    expect(page.get_by_role("heading", name="causal and snapshot isolation")).to_be_visible()
+    page.set_viewport_size({"width": 1280, "height": 860})
 
 
 def test_watch(page):
@@ -266,6 +278,7 @@ def test_watch(page):
     page.get_by_label("settle").fill("100ms")
     page.get_by_role("button", name="Start watch").click()
     expect(page.locator("tbody tr").first).to_contain_text("EXT", timeout=15000)
+    expect(page.locator("figure", has_text="Violations by class").locator(".key")).to_contain_text("EXT")
     expect(page.locator(".tile").first).to_contain_text("203")
     with open(f"{folder}/stream.jsonl") as file:
         lines = file.read().splitlines()

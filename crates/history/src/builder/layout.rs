@@ -51,6 +51,7 @@ impl Builder {
             snapshots: Snapshots::build(&self.snapshots, &placed.txn_of, placed.len()),
             intervals: placed.complete(&self.intervals, |_| None),
             clock: self.clock,
+            outages: self.outages,
             metadata: self.metadata.into_iter().filter_map(|(d, m)| Some((placed.txn(d)?, m))).collect(),
             has_appends: self.has_appends,
             heads,

@@ -86,7 +86,10 @@ fn left_out(
         (None, Some(_)) => "deleted".to_owned(),
     };
     if candidates.is_empty() {
-        recorder.flaw(AnomalyKind::PredicateReadMiss, reader.draft, Vec::new());
+        let written =
+            versions.iter().filter(|v| !is_own(v)).find_map(|v| v.writer.map(|w| (txns[w].draft, v.op)));
+        let reason = format!("its read where {predicate} left out {key}, which matches in every version");
+        recorder.missed(reader.draft, written, reason);
         return;
     }
     // What the reader itself wrote later may stand before the version selected, and not match either.
@@ -205,12 +208,13 @@ fn item_edges(
     for &(a, b) in &order.direct {
         let (Some(first), Some(second)) = (versions[a].writer, versions[b].writer) else { continue };
         let (first, second) = (txns[first].draft, txns[second].draft);
-        let reason = format!("{key} was written after what had been read of it");
+        let reason = format!("the first wrote {key} before the second did");
         let places = vec![(first, versions[a].op), (second, versions[b].op)];
-        recorder.depends(first, second, Dependency::Ww, reason.clone(), places);
+        recorder.depends(first, second, Dependency::Ww, reason, places);
         for &reader in read.get(&(key, a)).into_iter().flatten() {
             let reader = txns[reader].draft;
-            recorder.depends(reader, second, Dependency::Rw, reason.clone(), vec![(second, versions[b].op)]);
+            let reason = format!("the first read {key} before the second wrote it");
+            recorder.depends(reader, second, Dependency::Rw, reason, vec![(second, versions[b].op)]);
         }
     }
 }

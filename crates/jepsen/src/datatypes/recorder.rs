@@ -2,10 +2,10 @@
 
 use super::{Datatype, Dependency, LowerError, Lowered, Reasoned};
 use anomalist_history::{
-    AtomKind, Builder, Clock, Datum, Draft, EventKind, Events, Interval, KeyId, OpId, OpKind, Operation,
-    Outcome, Process, TxnId, Value,
+    AtomKind, Builder, Clock, Datum, Draft, Event, EventKind, Events, Interval, KeyId, OpId, OpKind,
+    Operation, Outage, Outcome, Process, TxnId, Value,
 };
-use anomalist_level::{Anomaly, AnomalyKind, Why, Witness};
+use anomalist_level::{Anomaly, AnomalyKind, Edge, Evidence, Node, Relation, Why, Witness};
 
 /// An operation of a transaction, by its number in it.
 pub(super) type At = (Draft, usize);
@@ -18,6 +18,16 @@ struct Pending {
     operations: Vec<At>,
 }
 
+/// An anomaly of one transaction.
+struct Flaw {
+    kind: AnomalyKind,
+    draft: Draft,
+    operations: Vec<At>,
+    /// What should have been seen: who wrote it (none: it was there at first), and why, as a sentence
+    /// without a full stop.
+    missed: Option<(Option<At>, String)>,
+}
+
 pub(crate) struct Recorder<'e> {
     pub builder: Builder,
     events: &'e Events,
@@ -26,7 +36,7 @@ pub(crate) struct Recorder<'e> {
     /// Operations per transaction.
     counts: Vec<usize>,
     pending: Vec<Pending>,
-    flaws: Vec<(AnomalyKind, Draft, Vec<At>)>,
+    flaws: Vec<Flaw>,
     stand_ins: usize,
 }
 
@@ -133,11 +143,21 @@ impl<'e> Recorder<'e> {
 
     /// Notes an anomaly of one transaction.
     pub fn flaw(&mut self, kind: AnomalyKind, draft: Draft, operations: Vec<At>) {
-        self.flaws.push((kind, draft, operations));
+        self.flaws.push(Flaw { kind, draft, operations, missed: None });
+    }
+
+    /// Notes that a read by predicate left out a row that was there in every version.
+    pub fn missed(&mut self, reader: Draft, write: Option<At>, reason: String) {
+        let missed = Some((write, reason));
+        let operations = write.into_iter().collect();
+        self.flaws.push(Flaw { kind: AnomalyKind::PredicateReadMiss, draft: reader, operations, missed });
     }
 
     /// The history with its dependencies.
-    pub fn finish(self, datatype: Datatype, doubt: Option<Why>) -> Result<Lowered, LowerError> {
+    pub fn finish(mut self, datatype: Datatype, doubt: Option<Why>) -> Result<Lowered, LowerError> {
+        if self.timed {
+            outages(self.events).into_iter().for_each(|outage| self.builder.add_outage(outage));
+        }
         let history = self.builder.finish()?;
         // Nothing was discarded, so ranks in the input are drafts.
         let mut txns = vec![TxnId(0); history.txn_count()];
@@ -158,17 +178,31 @@ impl<'e> Recorder<'e> {
             })
             .collect();
         let mut anomalies: Vec<Anomaly> = Vec::new();
-        for (kind, draft, operations) in &self.flaws {
-            match anomalies.iter_mut().find(|a| a.kind == *kind) {
+        for flaw in &self.flaws {
+            let reader = txn(flaw.draft);
+            match anomalies.iter_mut().find(|a| a.kind == flaw.kind) {
                 Some(known) => {
                     known.count += 1;
-                    known.places.push(txn(*draft));
+                    known.places.push(reader);
                 }
                 None => {
-                    let operations = operations.iter().map(op).collect();
-                    let witness =
-                        Witness { transactions: vec![txn(*draft)], operations, ..Witness::default() };
-                    anomalies.push(Anomaly::new(*kind, 1, witness).seen_in(vec![txn(*draft)]));
+                    let operations: Vec<OpId> = flaw.operations.iter().map(op).collect();
+                    let mut witness =
+                        Witness { transactions: vec![reader], operations, ..Witness::default() };
+                    if let Some((write, reason)) = &flaw.missed {
+                        let writer = write.map(|(draft, _)| txn(draft));
+                        witness.transactions.extend(writer);
+                        witness.edges.push(Edge {
+                            from: writer.map_or(Node::Initial, Node::Txn),
+                            to: Node::Txn(reader),
+                            relation: Relation::WriteRead,
+                            evidence: Evidence::Given {
+                                reason: reason.clone().into(),
+                                operations: witness.operations.clone(),
+                            },
+                        });
+                    }
+                    anomalies.push(Anomaly::new(flaw.kind, 1, witness).seen_in(vec![reader]));
                 }
             }
         }
@@ -179,4 +213,36 @@ impl<'e> Recorder<'e> {
         let stand_ins = self.stand_ins;
         Ok(Lowered { datatype, history, dependencies, anomalies, doubt, stand_ins, recording: None })
     }
+}
+
+/// The faults of a recording: two operations in a row of the nemesis with one name, the first when it began.
+/// Times say where among the operations of clients a fault was, because it may be written when it is over.
+fn outages(events: &Events) -> Vec<Outage> {
+    let of_clients = |(place, event): (usize, &Event)| match event.process {
+        Process::Client(_) => Some((event.time?, place as u64)),
+        _ => None,
+    };
+    let times: Vec<(i64, u64)> = events.iter().enumerate().filter_map(of_clients).collect();
+    let moment = |(place, event): (usize, &Event)| {
+        let among = event.time.map(|time| times.partition_point(|(at, _)| *at < time));
+        among.and_then(|i| times.get(i)).map_or(place as u64, |(_, place)| *place)
+    };
+    let mut found = Vec::new();
+    let mut open: Option<(usize, &Event)> = None;
+    for (place, event) in events.iter().enumerate().filter(|(_, event)| event.process == Process::Other) {
+        match open.take() {
+            Some(began) if began.1.f == event.f => {
+                let detail = match event.value.as_name() {
+                    Some(name) => name.to_owned(),
+                    None if event.value == Datum::Nil => String::new(),
+                    None => event.value.to_string(),
+                };
+                let (from, to) = (moment(began), moment((place, event)));
+                let interval = Interval { invoked: from, completed: Some(to.max(from)) };
+                found.push(Outage { name: event.f.clone(), detail: detail.into(), interval });
+            }
+            _ => open = Some((place, event)),
+        }
+    }
+    found
 }

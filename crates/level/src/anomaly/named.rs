@@ -25,6 +25,7 @@ macro_rules! cycle_exists {
     ($kind:ident $model:literal $level:ident) => {
         AnomalyInfo {
             code: concat!($model, "-cycle-exists"),
+            everyday: "unclassified cycle",
             definition: concat!(
                 "The dependencies that ",
                 $model,
@@ -43,6 +44,7 @@ macro_rules! table {
     ({} $($kind:ident $text:literal $level:literal,)*) => {
         pub(crate) static NO_ORDERS: &[AnomalyInfo] = &[$(
             AnomalyInfo {
+                everyday: concat!("no order satisfies ", $level),
                 definition: concat!(
                     "Whatever the order of commits and of each key's versions, and whatever write each read returned of \
                      those with its value, some read contradicts ",
@@ -112,12 +114,15 @@ pub(crate) static TABLE: [AnomalyInfo; 22] = [
         "A cycle with one rw edge once the order of starts is taken into account.",
         &[L::ForwardConsistentView],
     ),
-    never(
-        A::GUpdate,
-        "G-update",
-        "A cycle of the updating transactions and one reader.",
-        &[L::UpdateSerializable],
-    ),
+    AnomalyInfo {
+        everyday: "updates without an order",
+        ..never(
+            A::GUpdate,
+            "G-update",
+            "A cycle of the updating transactions and one reader.",
+            &[L::UpdateSerializable],
+        )
+    },
     never(A::Gsi, "GSI", "Any of GSIa and GSIb, in a spelling that no model of Elle's proscribes.", &[]),
     AnomalyInfo {
         implies: &[A::Gsi],

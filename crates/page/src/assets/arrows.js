@@ -38,22 +38,28 @@ function curve(a, b, away, toward) {
   return [a, [a[0] + away[0], a[1] + away[1]], [b[0] + toward[0], b[1] + toward[1]], b];
 }
 
-function pointOn([a, b, c, d], t) {
+/** A point on a way of one curve or several: three points more for each. */
+function pointOn(way, share) {
+  const count = (way.length - 1) / 3;
+  const nth = Math.min(Math.floor(share * count), count - 1);
+  const [a, b, c, d] = way.slice(3 * nth, 3 * nth + 4);
+  const t = share * count - nth;
   const u = 1 - t;
   const mix = (i) => u * u * u * a[i] + 3 * u * u * t * b[i] + 3 * u * t * t * c[i] + t * t * t * d[i];
   return [mix(0), mix(1)];
 }
 
 /** The two corners of an arrow's head behind its tip. */
-function headOf([, , c, d], size) {
+function headOf(way, size) {
+  const [c, d] = way.slice(-2);
   const angle = Math.atan2(d[1] - c[1], d[0] - c[0]);
   const corner = (turn) => [d[0] - size * Math.cos(angle + turn), d[1] - size * Math.sin(angle + turn)];
   return [corner(0.45), corner(-0.45)];
 }
 
-function pathOf([a, b, c, d]) {
+function pathOf(way) {
   const at = (p) => `${p[0].toFixed(1)},${p[1].toFixed(1)}`;
-  return `M${at(a)} C${at(b)} ${at(c)} ${at(d)}`;
+  return way.slice(1).reduce((path, p, i) => `${path}${i % 3 ? " " : " C"}${at(p)}`, `M${at(way[0])}`);
 }
 
 /** The kinds of arrows in a drawing, each with its line. */

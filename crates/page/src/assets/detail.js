@@ -73,6 +73,13 @@ function sees(read, written) {
   return read === written;
 }
 
+/** Keys, those with the most operations first. */
+function usedKeys(all) {
+  const count = (use) => use.reads.length + use.writes.length;
+  all.mostUsed ||= all.byKey().map((use, i) => [all.keyNames[i], count(use)]).sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  return all.mostUsed;
+}
+
 /** The key to show: the one that was asked for, else one of the step, else one of the example. */
 function shownKey() {
   if (state.key !== null) return state.key;
@@ -82,7 +89,7 @@ function shownKey() {
       if (txn?.operations[i]) return txn.operations[i].key;
     }
   };
-  const key = of(step()?.operations || []) ?? of((example()?.witness.transactions || [])
+  const key = of(step()?.operations || []) ?? step()?.edges.map((e) => example().witness.edges[e]?.key).find((one) => one !== undefined) ?? of((example()?.witness.transactions || [])
     .flatMap((t) => t.operations.map((op, i) => (op.matters ? [t.alias, i] : null)).filter(Boolean)));
   return key === undefined ? null : String(key);
 }
@@ -90,8 +97,9 @@ function shownKey() {
 /** The versions of a key in their order, with who wrote and who read each. */
 function keyPanel() {
   const { history: all } = run();
-  const name = example() || state.key !== null ? shownKey() : null;
-  if (!all || name === null) return null;
+  if (!all) return null;
+  const name = example() || state.key !== null ? shownKey() : usedKeys(all)[0] ?? null;
+  if (name === null) return null;
   const key = all.keyNumber(name);
   if (key === undefined) return null;
   const { versions, order } = versionsOf(all, key);
@@ -144,12 +152,39 @@ function versionsOf(all, key) {
   const sorted = writes.map(({ t, i }) => ({ value: all.opValue[i], t }));
   const byCommit = all.axis === "timestamps";
   sorted.sort((a, b) => (byCommit ? all.end[a.t] - all.end[b.t] : all.begin[a.t] - all.begin[b.t]) || a.t - b.t);
-  const versions = sorted.map(({ value, t }) => ({ text: `${showValue(value)}${all.outcome[t] === 1 ? " (aborted)" : ""}`, writer: t, readers: readers.get(value) || [] }));
+  const inOrder = byCommit ? sorted : afterWhatTheyRead(all, key, sorted);
+  const versions = inOrder.map(({ value, t }) => ({ text: `${showValue(value)}${all.outcome[t] === 1 ? " (aborted)" : ""}`, writer: t, readers: readers.get(value) || [] }));
   for (const [value, who] of readers) {
     const where = value === all.initial ? "initial" : "written by none that this page carries";
     if (!writers.has(value)) versions.unshift({ text: `${showValue(value)} (${where})`, readers: who });
   }
   const how = byCommit ? "in the order of commit timestamps." : all.axis === "clock"
-    ? "in the order in which their writers began." : "in the order of sessions, not of time.";
+    ? "in the order in which their writers began, each after the version that its writer read."
+    : "each after the version that its writer read; the history has no times.";
   return { versions, order: how };
+}
+
+/** Writes of a key in their order, but each after the write of the version that its writer read before. */
+function afterWhatTheyRead(all, key, writes) {
+  const byValue = new Map(writes.map((write) => [write.value, write]));
+  const placed = new Set();
+  const list = [];
+  for (const last of writes) {
+    // What was read before, back to what is placed; versions that were read in a circle end there too.
+    const chain = [];
+    for (let write = last; write && !placed.has(write); write = byValue.get(firstRead(all, key, write.t))) {
+      placed.add(write);
+      chain.unshift(write);
+    }
+    list.push(...chain);
+  }
+  return list;
+}
+
+/** What a transaction read of a key before it wrote it; undefined if it did not. */
+function firstRead(all, key, t) {
+  const start = all.starts[t];
+  for (let i = start; start >= 0 && i < start + all.size[t]; i++) {
+    if (all.opKey[i] === key) return all.opKind[i] === 0 ? all.opValue[i] : undefined;
+  }
 }

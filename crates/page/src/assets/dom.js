@@ -80,6 +80,12 @@ function baseOf(history) {
   return scale && base * scale < 3.6e12 ? base : 0;
 }
 
+/** What is added to a place on an axis, so that its ticks are round numbers as they are shown. */
+function roundFrom(history) {
+  if (history.axis === "place") return 1;
+  return scaleOf(history) ? baseOf(history) : countsFromStart(history) ? 0 : Number(history.origin);
+}
+
 /** A moment of an axis for people, as exact as a step of the axis needs. */
 function moment(history, at, step) {
   if (history.axis === "place") return `#${grouped(Math.floor(at) + 1)}`;

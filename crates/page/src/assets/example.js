@@ -4,7 +4,8 @@
 const LETTER = 7.25;
 const LINE = 19;
 const HEAD = 34;
-const GUTTER = 92;
+/** The room between two columns, from most to least. */
+const BETWEEN = [110, 84, 64];
 
 /** The transactions to draw: those of the contradiction, and on demand those that only show an order. */
 function drawnTransactions(shown) {
@@ -34,6 +35,27 @@ function spanOf(txn) {
   return null;
 }
 
+/** A line in so many letters. Of a list the end stays, which says most. */
+function fitted(line, letters) {
+  let text = line;
+  for (const most of [3, 2, 1]) {
+    if (text.length <= letters) return text;
+    text = text.replace(/\[([^\][]*)\]/g, (list, inner) => {
+      const values = inner.split(" ");
+      return values.length > most + 1 ? `[… ${values.slice(-most).join(" ")}]` : list;
+    });
+  }
+  return cut(text, letters);
+}
+
+/** A moment beside a drawing that spans `spread`. */
+function tickText(at, spread) {
+  const { history: all, result } = run();
+  // Without the history, the result says what its times count; the first of them is not known.
+  const axis = all || (result.history.clock ? { axis: "clock", unit: result.history.clock, origin: "0" } : null);
+  return cut(axis ? moment(axis, at, spread / 40) : grouped(at), 14);
+}
+
 /** Where boxes go, in columns or in a list. */
 function layOut(shown, width) {
   const boxes = drawnTransactions(shown).map((txn) => {
@@ -43,29 +65,31 @@ function layOut(shown, width) {
   const timed = boxes.length > 0 && boxes.every((box) => box.span);
   if (timed) boxes.sort((a, b) => a.span[0] - b.span[0]);
   const sessions = [...new Set(boxes.map((box) => String(box.txn.session)))];
-  const gutter = timed ? GUTTER : 12;
+  const moments = timed ? boxes.flatMap((box) => box.span).filter(Number.isFinite) : [];
+  const spread = Math.max(...moments, 0) - Math.min(...moments, Infinity);
+  const gutter = timed ? Math.max(...moments.map((at) => tickText(at, spread).length), 4) * 6.6 + 20 : 12;
   // Room for a label between columns, unless that makes them too narrow.
   const room = (gap) => Math.min(270, (width - gutter - 40 - gap * (sessions.length - 1)) / sessions.length);
-  const between = [110, 84].find((gap) => room(gap) >= 170) || 64;
+  const between = BETWEEN.find((gap) => room(gap) >= 170) || BETWEEN.at(-1);
   // As wide as the longest line, where that is short, and never too narrow for names.
   const letters = Math.max(...boxes.flatMap((box) => box.lines.map((line) => line.text.length)), 10);
   const column = room(between);
   const inList = column < clamp(letters * LETTER + 24, 100, 150);
   const initial = shown.witness.arrows?.some((a) => a.from === null || a.to === null);
-  const top = (inList ? 8 : 40) + (initial ? 40 : 0);
+  const top = (inList ? 8 : 40) + (initial ? 64 : 0);
   if (inList) {
     let y = top;
     for (const box of boxes) {
       Object.assign(box, { x: 8, y, width: width - 8 - (width < 460 ? 84 : 190) });
       y += box.height + 12;
     }
-    return { boxes, inList, height: y, ticks: [], columns: [], initial, narrow: width < 460 };
+    return { boxes, inList, height: y, ticks: [], columns: [], initial, spread, narrow: width < 460 };
   }
   const x = (box) => gutter + 20 + sessions.indexOf(String(box.txn.session)) * (column + between);
   for (const box of boxes) Object.assign(box, { x: x(box), width: column });
   const { bottom, ticks } = timed ? byTime(boxes, top) : byOrder(boxes, top, shown.witness.arrows || []);
   const columns = sessions.map((session, i) => ({ session, x: gutter + 20 + i * (column + between), width: column }));
-  return { boxes, inList, height: bottom + 12, ticks, columns, initial, narrow: between < 100 };
+  return { boxes, inList, height: bottom + 12, ticks, columns, initial, gutter, spread, narrow: between < 100 };
 }
 
 /** Without times: below what is before it in its session, and below what it read from. */
@@ -144,19 +168,19 @@ function drawExample(width) {
 function drawTicks(svg, plan, width) {
   let last = -100;
   for (const tick of plan.ticks) {
-    svg.append(s("path", { class: "tick", d: `M${GUTTER - 6},${tick.y}H${width - 6}` }));
+    svg.append(s("path", { class: "tick", d: `M${plan.gutter - 6},${tick.y}H${width - 6}` }));
     if (tick.y - last < 15) continue;
     last = tick.y;
-    const { history: all } = run();
-    const text = all ? moment(all, tick.at, (plan.ticks.at(-1).at - plan.ticks[0].at) / 40) : grouped(tick.at);
-    svg.append(s("text", { class: "d", x: GUTTER - 12, y: tick.y + 4, "text-anchor": "end" }, cut(text, 14)));
+    svg.append(s("text", { class: "d", x: plan.gutter - 12, y: tick.y + 4, "text-anchor": "end" }, tickText(tick.at, plan.spread)));
   }
 }
 
 function drawBox(box, plan, hot) {
   const { txn, x, y, width } = box;
   const letters = Math.floor((width - 24) / LETTER);
-  const parts = [txn.outcome, txn.name === txn.alias ? null : txn.name, plan.inList ? `session ${txn.session}` : null,
+  // Beside columns stands an axis; a list has no room for one.
+  const when = plan.inList && box.span ? box.span.filter(Number.isFinite).map((at) => tickText(at, plan.spread)).join(" to ") : null;
+  const parts = [txn.outcome, txn.name === txn.alias ? null : txn.name, plan.inList ? `session ${txn.session}` : null, when,
     txn.line ? `line ${txn.line}` : null].filter(Boolean);
   const fits = (list) => list.join(" · ").length <= letters - txn.alias.length;
   while (parts.length > 1 && !fits(parts)) parts.pop();
@@ -176,7 +200,7 @@ function drawBox(box, plan, hot) {
     if (hot.has(`${txn.alias},${line.place}`)) {
       group.append(s("rect", { class: "hot", x: x + 6, y: at - 13, width: width - 12, height: LINE - 1, rx: 4 }));
     }
-    group.append(s("text", { x: x + 12, y: at }, `${cut(line.text, letters)} `, line.text.length > letters ? s("title", {}, line.text) : null));
+    group.append(s("text", { x: x + 12, y: at }, `${fitted(line.text, letters)} `, line.text.length > letters ? s("title", {}, line.text) : null));
   });
   return group;
 }
@@ -189,7 +213,7 @@ function drawInitial(plan) {
 
 function initialBox(plan) {
   const first = plan.boxes[0] || { x: 10, width: 120 };
-  return { x: first.x, y: plan.inList ? 8 : 36, width: Math.min(first.width, 120), height: 26 };
+  return { x: first.x, y: plan.inList ? 8 : 36, width: first.width, height: 26 };
 }
 
 /** Where an operation, or a transaction as a whole, is in its box. */
@@ -206,6 +230,13 @@ function ends(arrow, boxes, plan) {
   const start = lineOf(from, arrow.from_operation);
   const stop = lineOf(to, arrow.to_operation);
   const right = (box) => box.x + box.width;
+  if (isBelowInitial(arrow, from, to, plan)) {
+    // Straight down or up, side by side.
+    const [x, first] = arrow.from === null ? [from.x + from.width * 0.3, from] : [to.x + to.width * 0.7, to];
+    const box = first === from ? to : from;
+    const [above, below] = [[x, first.y + first.height + 1], [x, box.y - 1]];
+    return arrow.from === null ? curve(above, below, [0, 12], [0, -12]) : curve(below, above, [0, -12], [0, 12]);
+  }
   if (plan.inList || from.x === to.x) {
     const [a, b] = [start ?? from.y + 17, stop ?? to.y + 17];
     const far = clamp(Math.abs(a - b) * 0.22, 22, plan.inList ? 100 : 52);
@@ -215,7 +246,38 @@ function ends(arrow, boxes, plan) {
   const a = [rightward ? right(from) : from.x, start ?? from.y + 17];
   const b = [rightward ? to.x - 2 : right(to) + 2, stop ?? to.y + 17];
   const pull = Math.max(36, Math.abs(b[0] - a[0]) * 0.5) * (rightward ? 1 : -1);
-  return curve(a, b, [pull, 0], [-pull, 0]);
+  return around(curve(a, b, [pull, 0], [-pull, 0]), plan);
+}
+
+/** Whether an arrow connects the initial state with the box right below it. */
+function isBelowInitial(arrow, from, to, plan) {
+  if ((arrow.from !== null && arrow.to !== null) || from.x !== to.x) return false;
+  const box = arrow.from === null ? to : from;
+  return plan.boxes.every((other) => other.x !== box.x || other.y >= box.y);
+}
+
+/** A way between columns that passes boxes of columns between them above or below, if the direct one would meet one. */
+function around(way, plan) {
+  const [a, b] = [way[0], way.at(-1)];
+  const [left, right] = [Math.min(a[0], b[0]), Math.max(a[0], b[0])];
+  const between = plan.columns.filter((column) => column.x > left && column.x + column.width < right);
+  const initial = plan.initial ? [initialBox(plan)] : [];
+  const met = [...plan.boxes, ...initial].filter((box) => box.x > left && box.x + box.width < right);
+  const meets = ([x, y]) => met.some((box) => x > box.x - 4 && x < box.x + box.width + 4 && y > box.y - 5 && y < box.y + box.height + 5);
+  const direct = Array.from({ length: 25 }, (_, i) => pointOn(way, i / 24));
+  if (!between.length || !direct.some(meets)) return way;
+  const heights = [a[1], b[1], ...met.flatMap((box) => [box.y - 9, box.y + box.height + 9])];
+  const free = heights.filter((y) => y > 30 && y < plan.height && met.every((box) => y < box.y - 6 || y > box.y + box.height + 6));
+  const detour = (y) => Math.abs(y - a[1]) + Math.abs(y - b[1]);
+  if (!free.length) return way;
+  const y = free.reduce((best, one) => (detour(one) < detour(best) ? one : best));
+  const sign = b[0] > a[0] ? 1 : -1;
+  const edges = [between[0].x - 8, between.at(-1).x + between.at(-1).width + 8];
+  const [enter, leave] = sign > 0 ? edges : edges.reverse();
+  const bend = (from, to) => Math.max(16, Math.abs(to - from) * 0.5) * sign;
+  const [first, last] = [bend(a[0], enter), bend(leave, b[0])];
+  return [a, [a[0] + first, a[1]], [enter - first, y], [enter, y], [enter + 10 * sign, y], [leave - 10 * sign, y], [leave, y],
+    [leave + last, y], [b[0] - last, b[1]], b];
 }
 
 function drawArrows(svg, arrows, boxes, plan) {
@@ -229,7 +291,7 @@ function drawArrows(svg, arrows, boxes, plan) {
     svg.append(s("g", { class: look },
       s("path", { class: `arrow ${look}`, d: pathOf(way), stroke: paint, "stroke-dasharray": RELATIONS[arrow.type].dash.join(" "),
         "stroke-width": arrow.behind ? 1.3 : null }, s("title", {}, `${arrow.from ?? "initial state"} → ${arrow.to ?? "initial state"}: ${arrow.label}`)),
-      s("path", { d: `M${way[3]}L${p}L${q}Z`, fill: paint })));
+      s("path", { d: `M${way.at(-1)}L${p}L${q}Z`, fill: paint })));
   }
   // The numbers of other steps first: they are small, and the label of this step goes around them.
   const inTurn = [...drawn].sort((a, b) => Number(isNow(a.arrow)) - Number(isNow(b.arrow)));
@@ -240,12 +302,12 @@ function drawArrows(svg, arrows, boxes, plan) {
 /** The label of an arrow, where it covers no other one. */
 function label(arrow, way, i, others, focused, plan) {
   // Where there is little room, the kind of dependency has to do.
-  const text = plan.narrow && arrow.type !== "expected" ? arrow.type : arrow.label;
-  const beside = way[0][0] + 2 >= way[3][0] && way[1][0] > way[0][0] && way[2][0] > way[3][0];
+  let text = plan.narrow && arrow.type !== "expected" ? arrow.type : arrow.label;
+  const beside = way[0][0] + 2 >= way.at(-1)[0] && way[1][0] > way[0][0] && way.at(-2)[0] > way.at(-1)[0];
   const badge = arrow.steps.length > 0 && !arrow.behind;
   // Beside the arrow of the step, the number of another step is enough.
   const bare = badge && focused && !isNow(arrow);
-  const wide = text.length * 6.7 + 4;
+  let wide = text.length * 6.7 + 4;
   // What the label covers: the number of the step, and the text under it or beside it.
   const covers = ([x, y, under]) => [badge ? [x - 11, y - 11, 22, 22] : null,
     bare ? null : beside ? [x + (badge ? 14 : 6), y - 8, wide, 16] : [x - wide / 2, y + (badge ? under - 12 : -8), wide, 16]].filter(Boolean);
@@ -258,7 +320,13 @@ function label(arrow, way, i, others, focused, plan) {
   // A number stands near the beginning of its arrow: those of two opposite arrows are apart then.
   const along = badge ? [0.28, 0.2, 0.38, 0.5, 0.62, 0.75] : [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85];
   const spots = along.flatMap((t) => [[...pointOn(way, t), 24], [...pointOn(way, t), -14]]);
-  const [x, y, under] = spots.find(free) || spots.find(apart) || spots[i % spots.length];
+  let found = spots.find(free);
+  if (!found && arrow.type !== "expected") {
+    text = arrow.type;
+    wide = text.length * 6.7 + 4;
+    found = spots.find(free);
+  }
+  const [x, y, under] = found || spots.find(apart) || spots[i % spots.length];
   const group = s("g", { class: focused && !isNow(arrow) ? "faint" : "" });
   if (badge) {
     group.append(s("circle", { class: "badge", cx: x, cy: y, r: 10, fill: `var(--${arrow.type})` }),

@@ -7,7 +7,7 @@ function exports() {
   return [
     ["Text", () => asText(shown)],
     ["SVG", () => picture?.svg ?? drawnSvg()],
-    picture ? ["DOT (Graphviz)", () => picture.dot] : null,
+    ["DOT (Graphviz)", () => picture?.dot ?? asDot(shown)],
     ["TikZ", () => asTikz(shown)],
     ["Mermaid", () => asMermaid(shown)],
     ["SQL, a column per session", () => asSql(shown)],
@@ -66,6 +66,23 @@ function asMermaid(shown) {
   const id = (alias) => (alias === null ? "initial([initial state])" : ids.get(alias));
   for (const arrow of shown.witness.arrows || []) lines.push(`  ${id(arrow.from)} ${arrow.behind ? "-.->" : "==>"}|${quote(arrow.label)}| ${id(arrow.to)}`);
   return `${lines.join("\n")}\n`;
+}
+
+/** The example as a graph: a cluster per session, arrows in the order of the drawing. */
+function asDot(shown) {
+  const quote = (text) => `"${visible(String(text)).replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n")}"`;
+  const ids = new Map(shown.witness.transactions.map((t, i) => [t.alias, `t${i}`]));
+  const lines = ["digraph witness {", "  node [shape=box, style=rounded, fontname=monospace];", "  edge [fontname=monospace];"];
+  bySession(shown).forEach(([session, txns], i) => {
+    lines.push(`  subgraph cluster_${i} {`, `    label=${quote(`session ${session}`)};`);
+    for (const t of txns) lines.push(`    ${ids.get(t.alias)} [label=${quote([t.alias, ...deedsOf(t)].join("\n"))}];`);
+    lines.push("  }");
+  });
+  const arrows = shown.witness.arrows || [];
+  if (arrows.some((a) => a.from === null || a.to === null)) lines.push('  initial [label="initial state"];');
+  const id = (alias) => (alias === null ? "initial" : ids.get(alias));
+  for (const arrow of arrows) lines.push(`  ${id(arrow.from)} -> ${id(arrow.to)} [label=${quote(arrow.label)}${arrow.behind ? ", style=dashed" : ""}];`);
+  return `${lines.join("\n")}\n}\n`;
 }
 
 const TEX = { "\\": "\\textbackslash{}", "^": "\\^{}", "~": "\\~{}", "…": "\\dots{}" };

@@ -5,7 +5,7 @@ let minimap;
 
 function exampleSection() {
   const shown = example();
-  if (!shown) return h("section", {}, h("h2", {}, "No contradiction"), h("p", {}, "Nothing to draw: no anomaly was found."));
+  if (!shown) return withoutAnomaly();
   const all = examples();
   const folded = shown.witness.transactions.filter((t) => t.bystander).length;
   const drawing = h("div", { class: "drawing", id: "drawing" });
@@ -28,6 +28,19 @@ function exampleSection() {
   return section;
 }
 
+/** What to look at where nothing contradicts: the verdict's basis, and the keys that most transactions used. */
+function withoutAnomaly() {
+  const { history: all, outcome, result } = run();
+  const { transactions, aborted, indeterminate } = result.history;
+  const committed = transactions - aborted - indeterminate;
+  const used = all ? usedKeys(all) : [];
+  return h("section", { class: "none" }, h("h2", {}, "No anomaly was found"),
+    h("p", {}, outcome === "holds" ? `The reads of ${committed === 1 ? "the committed transaction" : `all ${grouped(committed)} committed transactions`} agree with the levels that hold.`
+      : "No level is known to be violated; why levels are unknown stands below the table."),
+    all ? h("p", {}, "Choose a transaction on the timeline to see its reads and writes, or a key to see its versions.") : null,
+    used.length ? h("p", {}, "Keys, the most used first: ", used.slice(0, 12).map((key) => [keyLink(key), " "]), used.length > 12 ? `and ${grouped(used.length - 12)} more` : "") : null);
+}
+
 function runSection() {
   const { history: all } = run();
   if (!all) return null;
@@ -36,7 +49,8 @@ function runSection() {
   timeline.onDraw = () => minimap.draw();
   filterRow = h("div", { class: "filters" });
   const left = all.count - all.carried;
-  const about = `${counted(all.count - all.faults.size, "transaction")}${all.faults.size ? ` and ${counted(all.faults.size, "fault")}` : ""}; ${aboutAxis(all)[1]}`;
+  const faults = all.faults.size + all.outages.length;
+  const about = `${counted(all.count - all.faults.size, "transaction")}${faults ? ` and ${counted(faults, "fault")}` : ""}; ${aboutAxis(all)[1]}`;
   timeline.canvas.setAttribute("aria-label", `Timeline: ${about}. Search finds single transactions.`);
   minimap.canvas.setAttribute("aria-label", "The whole run: how many transactions began when, and where the examples are");
   const zoomBy = (label, text, act) => h("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
@@ -48,9 +62,9 @@ function runSection() {
       zoomBy("Whole run", "Whole run", () => timeline.show(0, all.last)),
       all.sessions.length > MOST_LANES ? [zoomBy("Sessions above", "▲", () => timeline.scrollBy(-6)), zoomBy("Sessions below", "▼", () => timeline.scrollBy(6))] : null,
       zoomBy("Zoom in", "+", () => timeline.zoom(0.6)), zoomBy("Zoom out", "−", () => timeline.zoom(1.7))),
-    timeline.canvas,
+    h("div", { class: "pointed" }, timeline.canvas, timeline.tip),
     h("p", { class: "legend" }, "Filled: committed. Hollow: aborted. Dashed: outcome unknown. Red marks: anomalies. ",
-      all.faults.size ? "Shaded: faults. " : "", "Drag to move; Ctrl and wheel, or a click and the wheel, to zoom.",
+      faults ? "Shaded: faults. " : "", "Drag to move; Ctrl and wheel, or a click and the wheel, to zoom.",
       all.sessions.length > MOST_LANES ? " The sessions of the example stand on top." : "",
       left ? ` The operations of ${counted(left, "transaction")} are left out to keep this page small; those of the examples and their keys come first.` : ""),
     h("div", { id: "selected" }));
@@ -82,7 +96,7 @@ function instanceBar() {
   if (!all.length) return null;
   const now = shownInstance();
   const total = anomalies().reduce((sum, a) => sum + a.count, 0);
-  const more = total > all.length ? h("span", { class: "dim" }, ` (${grouped(total)} counted)`) : null;
+  const more = total > all.length ? h("span", { class: "dim" }, ` marked (${grouped(total)} found)`) : null;
   const to = (label, key, text, act) => h("button", { type: "button", "aria-label": label, title: `${label}${key ? ` (${key})` : ""}`, onclick: act }, text);
   return h("span", { class: "instances" }, to("First anomaly", "", "First anomaly", () => showInstance(0)),
     to("Previous anomaly in time", ",", "‹", () => instanceBy(-1)),
@@ -96,10 +110,18 @@ function revealExample() {
   timeline?.reveal(places);
 }
 
-/** Scrolls the strip of versions to those of the example. */
+/** Scrolls the strip of versions to those of the example, the version before them first. */
 function showHot(parent) {
-  const hot = parent?.querySelector(".strip .hot");
-  if (hot) hot.closest(".strip").scrollLeft = Math.max(0, hot.closest("li").offsetLeft - hot.closest(".strip").offsetLeft - 40);
+  const hot = parent?.querySelector(".strip .hot")?.closest("li");
+  const first = hot?.previousElementSibling || hot;
+  if (first) first.parentElement.scrollLeft = first.offsetLeft - first.parentElement.offsetLeft;
+}
+
+/** Scrolls the list of anomalies to the one that is shown. */
+function showCard(list) {
+  const card = list.querySelector(".card.on");
+  const below = card ? card.offsetTop + card.offsetHeight + 60 - list.clientHeight : 0;
+  list.scrollTop = Math.max(0, below);
 }
 
 /** Everything anew: another run. */
@@ -108,7 +130,7 @@ function build() {
   const focus = keepFocus();
   const app = document.getElementById("app");
   set(app, h("div", { id: "head" }), h("main", { id: "explorer" },
-    h("div", { id: "runs" }), h("div", { class: "three" }, h("div", { class: "left", id: "left" }), h("div", { class: "middle", id: "middle" }), h("div", { class: "right", id: "right" })),
+    h("div", { id: "runs" }), h("div", { class: "three" }, h("div", { class: "left" }, h("div", { id: "left" })), h("div", { class: "middle", id: "middle" }), h("div", { class: "right", id: "right" })),
     h("div", { id: "run" })));
   set(document.getElementById("run"), runSection());
   if (timeline) showFilters();
@@ -127,9 +149,18 @@ function refresh(before) {
   const focus = keepFocus();
   if (changed("run")) set(at("head"), header());
   if (changed("run")) set(at("runs"), runTable());
-  if (changed("anomaly")) set(at("left"), ladder(), cards());
-  set(at("right"), steps(), unseen());
-  set(at("middle"), exampleSection(), keyPanel());
+  if (changed("anomaly")) {
+    set(at("left"), ladder(), cards());
+    // Where the list is long and a run stands below, the list scrolls.
+    at("left").parentElement.parentElement.classList.toggle("many", Boolean(run().history) && at("left").scrollHeight > 640);
+    showCard(at("left"));
+  }
+  // Without an explanation its column is left out.
+  const explained = steps();
+  at("right").hidden = !explained;
+  at("right").parentElement.classList.toggle("two", !explained);
+  set(at("right"), explained, explained && unseen());
+  set(at("middle"), exampleSection(), explained ? null : unseen(), keyPanel());
   at("drawing")?.draw();
   showHot(at("middle"));
   if (changed("txn") && timeline) set(at("selected"), transactionPanel());

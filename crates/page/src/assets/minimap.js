@@ -50,15 +50,17 @@ class Minimap {
     const room = this.width - NAMES - 2 * EDGE;
     const x = (at) => NAMES + EDGE + (at / timeline.history.last) * room;
     this.drawFaults(x, paint);
-    const bins = Math.max(1, Math.floor(room / 2));
+    // A bar of two pixels, or wider ones where there are few transactions.
+    const bins = Math.max(1, Math.min(Math.floor(room / 2), Math.max(12, timeline.history.count)));
+    const bar = room / bins;
     this.count(bins);
     for (let i = 0; i < bins; i++) {
       const height = (this.all[i] / this.most) * (MINI - 20);
       const failed = (this.failed[i] / this.most) * (MINI - 20);
       c.fillStyle = paint.box;
-      c.fillRect(NAMES + EDGE + i * 2, MINI - height, 2, height - failed);
+      c.fillRect(NAMES + EDGE + i * bar, MINI - height, bar, height - failed);
       c.fillStyle = paint.aborted;
-      c.fillRect(NAMES + EDGE + i * 2, MINI - failed, 2, failed);
+      c.fillRect(NAMES + EDGE + i * bar, MINI - failed, bar, failed);
     }
     this.drawMarks(x, paint);
     c.strokeStyle = paint.focus;
@@ -73,9 +75,10 @@ class Minimap {
 
   drawFaults(x, paint) {
     const { context: c } = this;
-    const { faults, begin, end } = this.timeline.history;
+    const { faults, outages, begin, end } = this.timeline.history;
     c.fillStyle = paint.fault;
     for (const t of faults.keys()) c.fillRect(x(begin[t]), 0, Math.max(x(end[t]) - x(begin[t]), 2), MINI);
+    for (const [from, to] of outages) c.fillRect(x(from), 0, Math.max(x(to) - x(from), 2), MINI);
   }
 
   /** A line for each instance, a triangle for each with an example, filled for the one that is shown. */

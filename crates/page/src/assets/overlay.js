@@ -97,7 +97,9 @@ function drawArrow(timeline, arrow, [from, to], focused, labels) {
 function drawLabel({ context: c, paint }, label, others, boxes) {
   c.font = "11px system-ui, sans-serif";
   const wide = c.measureText(label.text).width + 8;
-  const spots = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].map((t) => pointOn(label.way, t));
+  // On the arrow; else a line above or below it.
+  const along = [0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85].map((t) => pointOn(label.way, t));
+  const spots = [0, -18, 18, -36, 36].flatMap((by) => along.map(([x, y]) => [x, y + by]));
   const clear = ([x, y]) => others.every((o) => !o.at || Math.abs(o.at[1] - y) > 17 || Math.abs(o.at[0] - x) > (o.wide + wide) / 2);
   const beyond = ([x, y]) => boxes.every((b) => y + 8 < b.y || y - 8 > b.y + BOX || x + wide / 2 < b.x || x - wide / 2 > b.x + b.width);
   const [x, y] = spots.find((spot) => clear(spot) && beyond(spot)) || spots.find(clear) || spots[0];
@@ -128,17 +130,27 @@ function drawSnapshot(timeline, shown) {
   c.stroke();
   c.setLineDash([]);
   c.font = "11px system-ui, sans-serif";
-  c.fillText(`snapshot of ${reader.alias}`, x + 4, timeline.height - 10);
+  const text = `snapshot of ${reader.alias}`;
+  const wide = c.measureText(text).width + 8;
+  c.fillText(text, x + wide < timeline.width ? x + 4 : x - wide + 4, timeline.height - 10);
 }
 
 /** Faults are bands behind all lanes. */
 function drawFaults(timeline) {
   const { context: c, paint, history: all } = timeline;
-  c.fillStyle = paint.fault;
-  for (const t of all.faults.keys()) {
-    const x = Math.max(timeline.x(all.begin[t]), NAMES);
-    const width = Math.max(timeline.x(all.end[t]) - x, 2);
-    if (x + width > NAMES && x < timeline.width) c.fillRect(x, AXIS, width, timeline.height - AXIS);
+  const bands = [...[...all.faults.keys()].map((t) => [all.begin[t], all.end[t]]), ...all.outages];
+  for (const [from, to, name, detail] of bands) {
+    const x = Math.max(timeline.x(from), NAMES);
+    const width = Math.max(timeline.x(to) - x, 2);
+    if (x + width <= NAMES || x >= timeline.width) continue;
+    c.fillStyle = paint.fault;
+    c.fillRect(x, AXIS, width, timeline.height - AXIS);
+    // Those without a lane of their own are named at the bottom.
+    if (!name) continue;
+    c.fillStyle = paint.dim;
+    c.font = "10px system-ui, sans-serif";
+    c.fillText(timeline.fitting([name, detail].filter(Boolean).join(" "), Math.max(width, 120)), x + 4, timeline.height - 7);
+    c.font = "12px system-ui, sans-serif";
   }
 }
 
@@ -164,7 +176,8 @@ function listenTo(timeline) {
   });
   canvas.addEventListener("pointermove", (e) => {
     const before = fingers.get(e.pointerId);
-    if (!before) return;
+    if (!before) return e.pointerType === "mouse" && pointAt(timeline, timeline.hit(e.offsetX, e.offsetY), e);
+    pointAt(timeline, null);
     if (fingers.size === 2) {
       const other = [...fingers.values()].find((f) => f.pointerId !== e.pointerId);
       const apart = (f) => Math.hypot(f.clientX - other.clientX, f.clientY - other.clientY);
@@ -191,6 +204,30 @@ function listenTo(timeline) {
   };
   canvas.addEventListener("pointerup", done);
   canvas.addEventListener("pointercancel", done);
+  canvas.addEventListener("pointerleave", () => pointAt(timeline, null));
+}
+
+const MOST_POINTED = 8;
+
+/** What the mouse points at, in words beside it. */
+function pointAt({ canvas, tip, history: all, width }, t, e) {
+  canvas.style.cursor = t === null ? "" : "pointer";
+  tip.hidden = t === null;
+  if (t === null) return;
+  if (tip.shown !== t) {
+    tip.shown = t;
+    const fault = all.faults.get(t);
+    const alias = aliasOf(t);
+    const name = alias && alias !== all.name(t) ? `${alias}, ${all.name(t)}` : all.name(t);
+    const deeds = all.operations(t)?.map((op) => `${op.type}(${cut(all.keyNames[op.key], 30)},${cut(showValue(op.value, 5), 40)})`);
+    const times = all.axis === "place" ? null : `${moment(all, all.begin[t], (all.end[t] - all.begin[t]) / 100)} to ${moment(all, all.end[t], (all.end[t] - all.begin[t]) / 100)}`;
+    set(tip, h("b", {}, cut(fault ? [fault.name, fault.detail].filter(Boolean).join(" ") : name, 60)),
+      fault ? null : ` ${OUTCOMES[all.outcome[t]]}`, times ? h("div", { class: "dim" }, times) : null,
+      fault ? null : deeds ? deeds.slice(0, MOST_POINTED).map((deed) => h("div", { class: "mono" }, deed)) : h("div", { class: "dim" }, counted(all.size[t], "operation")),
+      deeds && deeds.length > MOST_POINTED ? h("div", { class: "dim" }, `and ${deeds.length - MOST_POINTED} more`) : null);
+  }
+  tip.style.left = `${clamp(e.offsetX + 14, 0, Math.max(0, width - tip.offsetWidth - 4))}px`;
+  tip.style.top = `${e.offsetY + 16}px`;
 }
 
 function pick({ pointerId, clientX, clientY, offsetX, offsetY }) {

@@ -17,8 +17,8 @@ function header() {
       h("div", { class: "tools" },
         h("button", { type: "button", onclick: openHelp, title: "Keys (?)" }, "Keys ", h("kbd", {}, "?")),
         h("button", { type: "button", onclick: switchTheme, id: "theme" }, themeName()))),
-    h("p", { class: "meta" }, [facts.path, facts.format, ...counts, duration(of.result), `anomalist ${of.result.anomalist}`]
-      .filter(Boolean).map((part) => h("span", {}, part))),
+    h("p", { class: "meta" }, [facts.path, `format ${facts.format}`, ...counts, duration(of.result), `anomalist ${of.result.anomalist}`]
+      .filter(Boolean).map((part, i) => [h("span", { class: i ? "whole" : null }, part), " "])),
     aboutRun(of.about),
     page.command ? h("p", { class: "meta" }, h("code", {}, page.command), " ", copyButton(() => page.command, "the command")) : null,
     of.result.vacuous ? h("p", { class: "note" }, `But ${of.result.vacuous}.`) : null,
@@ -111,7 +111,19 @@ function ladder() {
         row.cells.map((c) => c
           ? cell(c.verdict, c.required ? h("span", { class: "required", title: "required" }, " req.") : null,
             [c.levels.join(", "), why(c)].filter(Boolean).join(": "), leadTo(state.run, c.levels))
-          : cell()))))));
+          : cell()))))), whyUnknown());
+}
+
+/** Why levels are unknown: each reason once, with its levels. */
+function whyUnknown() {
+  const open = run().result.levels.filter((l) => l.verdict === "unknown" && l.reason);
+  if (!open.length) return null;
+  const reasons = new Map();
+  for (const { level, reason } of open) reasons.set(reason, (reasons.get(reason) || []).concat(level));
+  return h("details", { class: "why", open: run().outcome === "unknown" },
+    h("summary", {}, `Why ${counted(open.length, "level")} ${open.length === 1 ? "is" : "are"} unknown`),
+    h("ul", {}, [...reasons].map(([reason, levels]) => h("li", {}, reason[0].toUpperCase() + reason.slice(1), ". ",
+      reasons.size > 1 ? h("span", {}, `(${levels.join(", ")})`) : null))));
 }
 
 function cards() {
@@ -144,7 +156,7 @@ function unseen() {
 /** The explanation: a sentence per step, each with what it rests on. */
 function steps() {
   const shown = example();
-  if (!shown) return h("section", { class: "steps" }, h("h2", {}, "Explanation"), h("p", {}, "Nothing contradicts itself."));
+  if (!shown) return null;
   const list = shown.steps || [];
   const isProof = list.some((one) => one.depth);
   return h("section", { class: "steps" },

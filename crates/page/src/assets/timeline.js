@@ -13,6 +13,7 @@ class Timeline {
     this.filter = { session: "", key: "", kind: "" };
     this.canvas = h("canvas", { class: "lanes", tabindex: "0", role: "img" });
     this.context = this.canvas.getContext("2d");
+    this.tip = h("div", { class: "tip", "aria-hidden": "true", hidden: true });
     this.from = 0;
     this.to = history.last;
     this.scroll = 0;
@@ -23,7 +24,7 @@ class Timeline {
   /** Shows this part of the axis. */
   show(from, to) {
     const { last } = this.history;
-    const margin = last * 0.02 + 1;
+    const margin = last * 0.02;
     const span = clamp(to - from, Math.min(this.narrowest(), last + 2 * margin), last + 2 * margin);
     const middle = (from + to) / 2;
     this.from = clamp(middle - span / 2, -margin, last + margin - span);
@@ -53,7 +54,8 @@ class Timeline {
     const room = Math.max((last - first) * 0.25, this.history.axis === "place" ? 2 : (end[txns[0]] - begin[txns[0]]) * 0.6, 4);
     const lane = this.rows.indexOf(this.history.lane[txns[0]]);
     if (lane >= this.pinned.length) this.scrollTo(lane);
-    this.show(first - room, last + room);
+    // Not beyond the run: a short one is shown whole.
+    this.show(Math.max(first - room, 0), Math.min(last + room, this.history.last));
   }
 
   scrollTo(lane) {
@@ -195,10 +197,10 @@ class Timeline {
     c.fillStyle = paint.dim;
     c.textAlign = "left";
     c.fillText(aboutAxis(this.history)[0], 6, AXIS / 2);
-    const base = baseOf(this.history);
+    const base = roundFrom(this.history);
     for (let at = Math.max(0, Math.ceil((this.from + base) / step) * step - base); at <= this.to; at += step) {
       const x = Math.round(this.x(at)) + 0.5;
-      if (x < NAMES) continue;
+      if (x < NAMES || (this.history.axis === "place" && at >= this.history.last)) continue;
       c.fillStyle = paint.line;
       c.fillRect(x, AXIS - 6, 1, this.height - AXIS);
       c.fillStyle = paint.dim;
@@ -249,10 +251,21 @@ class Timeline {
     const fault = all.faults.get(t);
     const deeds = () => all.operations(t)?.map((op) => `${op.type}(${all.keyNames[op.key]},${showValue(op.value, 3)})`).join(" ") || "";
     const text = fault ? [fault.name, fault.detail].filter(Boolean).join(" ") : `${aliasOf(t) || all.name(t)}  ${deeds()}`;
-    const letters = Math.floor((width - 8) / 6.6);
-    if (letters < 2) return;
+    const seen = Math.min(width, this.width - x);
     c.fillStyle = all.outcome[t] === 0 ? paint.boxink : paint.dim;
-    c.fillText(cut(text, letters), x + 4, y + BOX / 2 + 0.5);
+    const fits = this.fitting(text, seen - 8);
+    if (fits.length > 1) c.fillText(fits, x + 4, y + BOX / 2 + 0.5);
+  }
+
+  /** As much of a text as so many pixels have room for. */
+  fitting(text, room) {
+    const { context: c } = this;
+    // No letter is narrower than this.
+    let short = cut(text, Math.max(2, Math.floor(room / 3)));
+    for (let wide = c.measureText(short).width; wide > room && short.length > 2; wide = c.measureText(short).width) {
+      short = cut(text, Math.min(short.length - 1, Math.floor((short.length * room) / wide)));
+    }
+    return c.measureText(short).width <= room ? short : "";
   }
 
   /** More transactions than pixels: how many begin in each pixel, darker the more. */

@@ -3,7 +3,7 @@
 use crate::layout::head;
 use crate::refuted;
 use crate::witness_view::WitnessView;
-use anomalist_history::{OpId, OpKind};
+use anomalist_history::{OpId, OpKind, TxnId};
 use anomalist_level::{Edge, Evidence, Node, Relation};
 
 /// The longest label.
@@ -49,6 +49,13 @@ pub(crate) fn meaning(relation: Relation) -> &'static str {
         Relation::PredicateAntiDependency => "missed the match of",
         Relation::RealTime => "ended before",
     }
+}
+
+/// Whether a transaction only gives evidence: no arrow begins or ends at it. What contradicts timestamps,
+/// and a refutation, are no cycle: each transaction is part of them.
+pub(crate) fn is_bystander(view: &WitnessView<'_>, arrows: &[Arrow], t: TxnId) -> bool {
+    let is_cycle = !view.anomaly.witness.edges.is_empty() && !view.anomaly.kind.is_stamp();
+    is_cycle && !arrows.iter().any(|a| [a.from, a.to].contains(&Node::Txn(t)))
 }
 
 /// Every arrow once, the contradiction first.

@@ -62,13 +62,14 @@ fn summary(facts: &Facts<'_>, out: &mut String) -> std::fmt::Result {
 fn explanation(facts: &Facts<'_>, why: &Explanation, out: &mut String) -> std::fmt::Result {
     writeln!(out)?;
     match (why.reproduced, why.stale.len()) {
-        (false, _) => out.push_str(&wrap(
-            "The same reads did not make it fail again, so it also depends on something else, such as timing. \
-             Its stale reads:",
-            "",
-            "",
-            facts.width,
-        )),
+        (false, n) => {
+            let listed = if n == 0 { "" } else { " Its stale reads:" };
+            let text = format!(
+                "The same reads did not make it fail again, so it also depends on something else, such as \
+                 timing.{listed}"
+            );
+            out.push_str(&wrap(&text, "", "", facts.width));
+        }
         (true, 0) => out.push_str(&wrap(
             "It also fails when every read returns the newest value: no stale read is needed, the transactions only have to overlap.",
             "",

@@ -3,7 +3,7 @@
 
 use super::picture;
 use super::show::{Shown, causes, early, script, surprising, verdict};
-use anomalist_level::Verdict;
+use anomalist_level::{Level, Verdict};
 use anomalist_report::escape::xml as escape;
 use anomalist_sql::campaign::{Class, Summary};
 use anomalist_sql::record::{Executed, Failed};
@@ -11,6 +11,10 @@ use anomalist_sql::script::Script;
 use serde_json::Value;
 use std::fmt::Write as _;
 
+/// So many statements of a set-up are shown at once.
+const SETUP: usize = 8;
+/// So many shapes of a kind that is allowed stand in the list; the others are folded.
+const SHAPES: usize = 3;
 const STYLE: &str = include_str!("assets/page.css");
 const SCRIPT: &str = include_str!("assets/page.js");
 const MARKER: &str = "<svg class=\"defs\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs><marker id=\"head\" \
@@ -32,7 +36,9 @@ pub fn html(shown: &Shown<'_>) -> String {
     );
     // What is violated comes first.
     let mut summaries: Vec<&Summary> = shown.summaries.iter().collect();
-    summaries.sort_by_key(|s| s.verdict != Verdict::Violated);
+    let violated =
+        |s: &Summary| s.required.iter().map(|(_, v)| v).chain([&s.verdict]).any(|v| *v == Verdict::Violated);
+    summaries.sort_by_key(|s| !violated(s));
     index(&mut out, &summaries);
     for (number, s) in summaries.into_iter().enumerate() {
         level(&mut out, s, number);
@@ -40,19 +46,23 @@ pub fn html(shown: &Shown<'_>) -> String {
     anomalist_page::shell("anomalist sql", STYLE, &(out + "</main>"), SCRIPT)
 }
 
-/// The classes of a level: first what its vendor rules out, then what its definition forbids, then the rest.
+/// The classes of a level: first what its vendor rules out, then what its definition or a required level
+/// forbids, then the rest.
 fn ranked(s: &Summary) -> Vec<&Class> {
     let mut all: Vec<&Class> = s.classes.iter().collect();
     let rank = |c: &&Class| {
         let name = c.found.name;
-        (!s.promise.documented.forbids(name), !name.is_forbidden_by(s.promise.adya), name)
+        (!s.promise.documented.forbids(name), !is_forbidden(s, c), name)
     };
     all.sort_by_key(rank);
     all
 }
 
 fn is_forbidden(s: &Summary, class: &Class) -> bool {
-    s.promise.documented.forbids(class.found.name) || class.found.name.is_forbidden_by(s.promise.adya)
+    let name = class.found.name;
+    s.promise.documented.forbids(name)
+        || name.is_forbidden_by(s.promise.adya)
+        || s.required.iter().any(|(level, _)| name.is_forbidden_by(*level))
 }
 
 /// Links to every level and every kind of anomaly.
@@ -61,9 +71,10 @@ fn index(out: &mut String, summaries: &[&Summary]) {
     for (number, s) in summaries.iter().enumerate() {
         _ = write!(
             out,
-            "<div><a href=\"#level-{number}\">{}</a>: {}",
+            "<div><a href=\"#level-{number}\">{}</a>: {}{}",
             escape(s.isolation.name()),
-            marked(&s.verdict)
+            marked(&s.verdict),
+            required(s)
         );
         *out += "<ul>";
         let all = ranked(s);
@@ -94,6 +105,13 @@ fn marked(answer: &Verdict) -> String {
     format!("<b class=\"{class}\">{sign} {}</b>", verdict(answer))
 }
 
+/// The verdicts for required levels.
+fn required(s: &Summary) -> String {
+    let one =
+        |(level, verdict): &(Level, Verdict)| format!("; required {}: {}", level.name(), marked(verdict));
+    s.required.iter().map(one).collect()
+}
+
 fn times(class: &Class) -> String {
     if class.count == 1 { "once".to_owned() } else { format!("{} times", class.count) }
 }
@@ -112,10 +130,11 @@ fn generation(shown: &Shown<'_>) -> String {
 fn level(out: &mut String, s: &Summary, number: usize) {
     _ = write!(
         out,
-        "<h2 id=\"level-{number}\">{}</h2><p>Judged as {} (Adya): {}. Documented: {}. {} {}, {} transactions committed, {} aborted.</p>",
+        "<h2 id=\"level-{number}\">{}</h2><p>Judged as {} (Adya): {}{}. Documented: {}. {} {}, {} transactions committed, {} aborted.</p>",
         escape(s.isolation.name()),
         s.promise.adya.name(),
         marked(&s.verdict),
+        required(s),
         escape(s.promise.documented.text()),
         s.rounds,
         if s.rounds == 1 { "round" } else { "rounds" },
@@ -136,16 +155,23 @@ fn level(out: &mut String, s: &Summary, number: usize) {
         return;
     }
     *out += "<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>anomaly</th><th>code</th><th>count</th><th>shapes</th><th>Adya</th>\
-             <th>vendor</th></tr></thead><tbody>";
+             <th>vendor</th>";
+    if !s.required.is_empty() {
+        *out += "<th>required</th>";
+    }
+    *out += "</tr></thead><tbody>";
     for (name, count) in &s.counts {
         let shapes = s.classes.iter().filter(|c| c.found.name == *name).count();
         let word = |forbids: bool| match forbids {
             true => "<b class=\"bad\">forbids</b>",
             false => "allows",
         };
+        let required = s.required.iter().any(|(level, _)| name.is_forbidden_by(*level));
+        let required =
+            if s.required.is_empty() { String::new() } else { format!("<td>{}</td>", word(required)) };
         _ = write!(
             out,
-            "<tr><td>{}</td><td>{}</td><td class=\"n\">{count}</td><td class=\"n\">{shapes}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td class=\"n\">{count}</td><td class=\"n\">{shapes}</td><td>{}</td><td>{}</td>{required}</tr>",
             name.kind(),
             name.code().code(),
             word(name.is_forbidden_by(s.promise.adya)),
@@ -163,10 +189,26 @@ fn level(out: &mut String, s: &Summary, number: usize) {
         *out += "</ul>";
     }
     let all = ranked(s);
-    for (place, class) in all.iter().enumerate() {
-        // One of each kind that is forbidden is open.
-        let first = place == 0 || all[place - 1].found.name != class.found.name;
-        details(out, s, class, &format!("{number}-{place}"), first);
+    let mut place = 0;
+    for alike in all.chunk_by(|a, b| a.found.name == b.found.name) {
+        kind(out, s, alike, number, place);
+        place += alike.len();
+    }
+}
+
+/// The shapes of one kind of anomaly. Of those that are allowed most are folded.
+fn kind(out: &mut String, s: &Summary, alike: &[&Class], number: usize, place: usize) {
+    let shown = if is_forbidden(s, alike[0]) { alike.len() } else { alike.len().min(SHAPES) };
+    for (i, class) in alike.iter().enumerate() {
+        if i == shown {
+            let (count, name) = (alike.len() - shown, alike[0].found.name.kind());
+            let shapes = if count == 1 { "shape" } else { "shapes" };
+            _ = write!(out, "<details class=\"more\"><summary>{count} more {shapes} of {name}</summary>");
+        }
+        details(out, s, class, &format!("{number}-{}", place + i), i == 0);
+    }
+    if shown < alike.len() {
+        *out += "</details>";
     }
 }
 
@@ -190,6 +232,9 @@ fn details(out: &mut String, s: &Summary, class: &Class, place: &str, first: boo
         _ = write!(out, " Root cause: {}.", escape(cause.text()));
     }
     *out += "</p>";
+    if !picture.is_empty() {
+        _ = write!(out, "<h3>Dependencies</h3><div class=\"wide\" tabindex=\"0\">{picture}</div>");
+    }
     let (note, shortest) = match &class.shrunk {
         Some((script, seen)) => (format!("The script, shrunk; shown in {seen} of 10 replays"), script),
         None => ("The script, taken unchanged from the run, not replayed".to_owned(), &class.script),
@@ -201,9 +246,6 @@ fn details(out: &mut String, s: &Summary, class: &Class, place: &str, first: boo
         "<details><summary>As a file</summary><pre id=\"script-{place}\">{}</pre></details>",
         escape(&script(class))
     );
-    if !picture.is_empty() {
-        _ = write!(out, "<h3>Dependencies</h3><div class=\"wide\" tabindex=\"0\">{picture}</div>");
-    }
     *out += "<details><summary>What was seen</summary><ul class=\"seen\">";
     class.transactions.iter().for_each(|t| seen(out, t));
     _ = write!(
@@ -216,8 +258,17 @@ fn details(out: &mut String, s: &Summary, class: &Class, place: &str, first: boo
 /// A script as a table: a column per session, a row per statement.
 fn columns(out: &mut String, script: &Script) {
     let sessions = script.sessions();
-    if !script.setup.is_empty() {
-        _ = write!(out, "<pre>{};</pre>", escape(&script.setup.join(";\n")));
+    let setup = || escape(&script.setup.join(";\n"));
+    match script.setup.len() {
+        0 => {}
+        1..=SETUP => _ = write!(out, "<pre>{};</pre>", setup()),
+        n => {
+            _ = write!(
+                out,
+                "<details><summary>Set-up: {n} statements</summary><pre>{};</pre></details>",
+                setup()
+            )
+        }
     }
     *out += "<table class=\"script\"><thead><tr>";
     for session in 1..=sessions {

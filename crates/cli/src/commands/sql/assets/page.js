@@ -15,7 +15,8 @@ for (const button of document.querySelectorAll("button[data-copies]")) {
 }
 const open = () => {
   const target = document.getElementById(location.hash.slice(1));
-  if (target?.tagName === "DETAILS") target.open = true;
+  // What is folded around it is opened too.
+  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   target?.scrollIntoView();
 };
 addEventListener("hashchange", open);
