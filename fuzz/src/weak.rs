@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// A database with a table, whose statements end soon.
 pub fn database() -> Database {
-    let limits = Limits::default().with_statement(Some(Duration::from_millis(200)));
+    // An input has room for some 70 statements that each take as long as they may: with 200 ms, 14 s.
+    let limits = Limits::default().with_statement(Some(Duration::from_millis(50)));
     let limits = limits.with_result(1000, 1 << 20).with_kept(1 << 22, 1 << 23);
     let store = Store::new(Options::new(Level::Causal)).expect("the level is known");
     let database = Database::new(store);

@@ -2,7 +2,7 @@
 
 use anomalist_format::{Diagnostic, Hint, PathName, Place, ReadError, WriteError};
 use anomalist_level::Why;
-use anomalist_report::reason;
+use anomalist_report::{bytes, reason};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt;
@@ -50,6 +50,8 @@ pub enum Failure {
     Interrupted,
     /// It would take more memory than is allowed; the file that was being read, if it was one.
     Memory(Option<String>, Why),
+    /// The system refused memory: there are only so many bytes of address space.
+    Space(u64),
     /// Something the user can put right; the message is for people.
     Input(String),
     /// Files that are not what their format allows.
@@ -76,7 +78,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::ClosedPipe => Exit::Holds,
-            Failure::Interrupted | Failure::Memory(..) => Exit::Undecided,
+            Failure::Interrupted | Failure::Memory(..) | Failure::Space(_) => Exit::Undecided,
             Failure::Input(_) | Failure::Malformed(..) => Exit::BadInput,
             Failure::Bug(_) => Exit::Bug,
         }
@@ -90,6 +92,13 @@ impl Failure {
             Failure::Memory(file, why) => {
                 let place = file.as_ref().map_or_else(String::new, |file| format!("{file}: reading "));
                 Some(format!("{place}stopped: {} (--memory allows more)", reason(why)).into())
+            }
+            Failure::Space(limit) => {
+                let limit = bytes(*limit);
+                Some(
+                    format!("stopped: it takes more than the {limit} of address space that ulimit -v allows")
+                        .into(),
+                )
             }
             Failure::Input(message) | Failure::Malformed(_, message) | Failure::Bug(message) => {
                 Some(message.into())
@@ -128,7 +137,7 @@ impl Failure {
         let (kind, places): (&str, &[Diagnostic]) = match self {
             Failure::ClosedPipe => return None,
             Failure::Interrupted => ("interrupted", &[]),
-            Failure::Memory(..) => ("memory", &[]),
+            Failure::Memory(..) | Failure::Space(_) => ("memory", &[]),
             Failure::Input(_) => ("input", &[]),
             Failure::Malformed(places, _) => ("input", places),
             Failure::Bug(_) => ("internal", &[]),

@@ -24,11 +24,14 @@ pub fn listen() {
         if INTERRUPTED.swap(true, Relaxed) {
             end();
         } else if SOON.load(Relaxed) {
-            thread::spawn(|| {
+            let patient = thread::Builder::new().spawn(|| {
                 thread::sleep(GRACE);
                 terminal::tell("interrupted");
                 end();
             });
+            if patient.is_err() {
+                end();
+            }
         }
     };
     _ = ctrlc::set_handler(handler);

@@ -18,6 +18,7 @@ mod basis;
 mod bug;
 pub mod cli;
 pub mod commands;
+mod confined;
 pub mod destination;
 mod documents;
 pub mod exit;
@@ -120,6 +121,9 @@ fn wants_json() -> bool {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
+    if let Some(ended) = confined::run(&cli.command) {
+        return ended;
+    }
     let global = &cli.global;
     if matches!(
         cli.command,

@@ -167,7 +167,7 @@ fn warn(global: &Global, warnings: &[Diagnostic]) {
 
 /// The number of threads to use.
 pub fn threads(global: &Global) -> NonZeroUsize {
-    global.threads.unwrap_or_else(anomalist::cores)
+    memory::threads(global.threads.unwrap_or_else(anomalist::cores))
 }
 
 /// For test runs: every proof is verified.

@@ -12,13 +12,16 @@
 //! does, and no hot loop pays for it.
 //!
 //! Unless the user says otherwise the limit is a share of what the machine, the control group (cgroup) and
-//! `ulimit -v` leave, as Linux tells; on other systems there is none.
+//! `ulimit -v` leave, as Linux tells; on other systems there is none. Under `ulimit -v` the figure is the
+//! address space that was taken since, stacks included, and where there is little there are fewer threads.
+//! What is not in the share is left for tables that grow between two polls (`confined.rs` has the rest).
 
 use crate::exit::Failure;
-use crate::interrupt;
+use crate::{interrupt, system};
 use anomalist_level::Why;
 use cap::Cap;
 use std::alloc::System;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
@@ -32,14 +35,8 @@ static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 /// The limit in bytes, as the user says.
 static ASKED: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// The limits that the machine sets, once they were looked up: that takes longer than a small history.
-static OF_MACHINE: OnceLock<Machine> = OnceLock::new();
-
-/// What of the machine this process may use.
-struct Machine {
-    memory: u64,
-    address_space: u64,
-}
+/// The limit that the machine sets, once it was looked up: that takes longer than a small history.
+static OF_MACHINE: OnceLock<u64> = OnceLock::new();
 
 /// What was held when the limit was first exceeded; 0: it was not. What gave up may have freed it since.
 static OVER: AtomicU64 = AtomicU64::new(0);
@@ -51,11 +48,16 @@ const SHARE: u64 = 80;
 /// size is not known.
 static READING: (AtomicU64, AtomicU64) = (AtomicU64::new(0), AtomicU64::new(0));
 
-/// Resident memory when the thread last looked; 0: not known, or not what is limited.
+/// Resident memory when the thread last looked, or the address space taken since the limit was set, if that
+/// is what is limited; 0: not known.
 static RESIDENT: AtomicU64 = AtomicU64::new(0);
 
 /// When the thread looks first: many histories are judged by then.
 const FIRST: Duration = Duration::from_millis(20);
+/// The address space that was there and taken when the limit was set; none: it is not what is limited.
+static SPACE: OnceLock<(u64, u64)> = OnceLock::new();
+/// What a thread may take of it: its stack, and blocks of input that it parses.
+const SPACE_OF_THREAD: u64 = 8 << 20;
 /// How often the thread looks: memory can be taken at some 2 GB per second.
 const TICK: Duration = Duration::from_millis(4);
 /// A request that is worth looking the limits of the machine up.
@@ -72,6 +74,13 @@ pub fn set_limit(asked: Option<usize>) {
     keep_freed();
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
+        if let Some(limit) = system::address_space() {
+            let taken = pages().0;
+            let left = limit.saturating_sub(taken);
+            if share(left) < ASKED.load(Relaxed) {
+                _ = SPACE.set((left, taken));
+            }
+        }
         _ = thread::Builder::new().name("memory".to_owned()).spawn(watch);
     });
 }
@@ -81,41 +90,57 @@ pub fn set_limit(asked: Option<usize>) {
 /// glibc does so once a block of that size was freed; 32 MiB is the most. Elsewhere this does nothing.
 fn keep_freed() {
     const MOST: usize = 31 << 20;
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(MOST)));
+    let mut block = Vec::<u8>::new();
+    // Where the system refuses so much, nothing is kept.
+    _ = block.try_reserve_exact(MOST);
+    drop(std::hint::black_box(block));
 }
 
 fn limit() -> u64 {
-    ASKED
-        .load(Relaxed)
-        .min(OF_MACHINE.get().map_or(u64::MAX, |machine| machine.memory.min(machine.address_space)))
+    let space = SPACE.get().map_or(u64::MAX, |&(left, _)| share(left));
+    ASKED.load(Relaxed).min(OF_MACHINE.get().copied().unwrap_or(u64::MAX)).min(space)
 }
 
-/// Looks the limits of the machine up, if no limit was asked for: that one may be above them.
-fn of_machine() -> &'static Machine {
+/// What a command may use of so much.
+fn share(bytes: u64) -> u64 {
+    bytes / 100 * SHARE
+}
+
+/// Looks the limit of the machine up, if none was asked for: that one may be above it.
+fn look_up() {
     OF_MACHINE.get_or_init(|| {
-        let share = |bytes: Option<u64>| bytes.map_or(u64::MAX, |bytes| bytes / 100 * SHARE);
         let is_asked = ASKED.load(Relaxed) < u64::MAX;
-        let memory = if is_asked { None } else { installed().into_iter().chain(of_group()).min() };
-        Machine { memory: share(memory), address_space: share(address_space()) }
-    })
+        let machine = if is_asked { None } else { installed().into_iter().chain(of_group()).min() };
+        machine.map_or(u64::MAX, share)
+    });
 }
 
 /// Ends the process once it is far beyond the limit.
 fn watch() {
     thread::sleep(FIRST);
-    let machine = of_machine();
-    // What is reserved takes address space, whether it is used or not.
-    let is_space = machine.address_space < ASKED.load(Relaxed).min(machine.memory);
+    look_up();
     loop {
-        if !is_space {
-            RESIDENT.store(resident(), Relaxed);
-        }
+        look();
         if is_beyond(ENDED) {
             OVER.fetch_max(used().max(RESIDENT.load(Relaxed)), Relaxed);
             interrupt::end_with(&Failure::Memory(None, of_reading()));
         }
         thread::sleep(TICK);
     }
+}
+
+/// Looks at what is used.
+fn look() {
+    let (size, resident) = pages();
+    RESIDENT.store(SPACE.get().map_or(resident, |(_, taken)| size.saturating_sub(*taken)), Relaxed);
+}
+
+/// How many of so many threads there is room for.
+pub fn threads(wanted: NonZeroUsize) -> NonZeroUsize {
+    let Some((left, _)) = SPACE.get() else { return wanted };
+    // Half of the room is for what is read.
+    let most = usize::try_from(left / 2 / SPACE_OF_THREAD).unwrap_or(usize::MAX);
+    wanted.min(NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN))
 }
 
 /// True if a step that does not poll has taken so much that an answer must not wait for its end.
@@ -130,13 +155,14 @@ fn is_beyond((part, bytes): (u64, u64)) -> bool {
     used().max(RESIDENT.load(Relaxed)) > most
 }
 
-/// Resident memory without the program's own code; 0 where the system does not tell.
-fn resident() -> u64 {
+/// The address space, and resident memory without the program's own code; 0 where the system does not tell.
+fn pages() -> (u64, u64) {
     // `/proc/self/statm`: all, resident, shared …, in pages of 4 KiB on all but a few systems.
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let mut pages = text.split(' ').skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
-    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    resident.saturating_sub(shared) << 12
+    let mut pages = text.split(' ').map(|field| field.parse::<u64>().unwrap_or(0));
+    let mut next = || pages.next().unwrap_or(0) << 12;
+    let (size, resident, shared) = (next(), next(), next());
+    (size, resident.saturating_sub(shared))
 }
 
 /// Notes how far reading has come: of `size` bytes, so many were read.
@@ -148,9 +174,10 @@ pub fn note_reading(size: Option<u64>, consumed: u64) {
 /// Bytes that are allocated and, as far as the system tells, used.
 fn used() -> u64 {
     let held = HEAP.allocated() as u64;
-    match RESIDENT.load(Relaxed) {
-        0 => held,
-        resident => held.min(resident),
+    match (RESIDENT.load(Relaxed), SPACE.get()) {
+        (taken, Some(_)) => held.max(taken),
+        (0, None) => held,
+        (resident, None) => held.min(resident),
     }
 }
 
@@ -176,7 +203,7 @@ pub fn ask(bytes: u64) -> Result<(), Why> {
     let needed = used().saturating_add(bytes);
     // Before the thread has looked, nothing but a large request can be too much.
     if bytes > LARGE {
-        of_machine();
+        look_up();
     }
     let limit = limit();
     if needed <= limit { Ok(()) } else { Err(Why::Memory { needed, limit }) }
@@ -193,16 +220,6 @@ pub fn of_reading() -> Why {
 /// The memory of the machine.
 fn installed() -> Option<u64> {
     kilobytes(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
-}
-
-/// What `ulimit -v` leaves.
-fn address_space() -> Option<u64> {
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
-    let used = std::fs::read_to_string("/proc/self/status").ok();
-    let used = used.and_then(|text| kilobytes(&text, "VmSize:")).unwrap_or(0);
-    Some(limit.saturating_sub(used))
 }
 
 /// A line of `/proc` such as `MemTotal:  16384 kB`, in bytes.

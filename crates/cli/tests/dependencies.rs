@@ -121,6 +121,22 @@ fn few_crates_are_there_twice() {
     assert_eq!(found, TWICE);
 }
 
+/// Crates that are not maintained any more come with one driver alone, and may only become fewer: SECURITY.md
+/// says what they do there.
+#[test]
+fn old_crates_stay_with_one_driver() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let needs = |name: &str| {
+        let needed = |part: &&str| part.lines().any(|line| line.trim().trim_matches([',', '"']) == name);
+        let named = |part: &str| Some(part.split_once("name = \"")?.1.split_once('"')?.0.to_owned());
+        lock.split("[[package]]").filter(needed).filter_map(named).collect::<Vec<_>>()
+    };
+    assert!(needs("rustls").len() > 1, "the file has another form");
+    for old in ["rustls-pemfile", "webpki"] {
+        assert_eq!(needs(old), ["mysql"], "{old}");
+    }
+}
+
 /// No other toolchain than this machine's can be tried, but a dependency that says it needs a newer Rust
 /// than we do would break builds with the oldest. Clippy's `incompatible_msrv` asks the same of our own
 /// code.

@@ -45,6 +45,70 @@ fn runs_share_a_server_and_leave_what_is_there() {
     assert_eq!(session.query(left, &[]).unwrap().int(), Some(1));
 }
 
+/// The places of runs on a server.
+fn places(server: &Server, engine: Engine) -> Vec<String> {
+    let all = match engine {
+        Engine::Postgres => "SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'anomalist%'",
+        _ => "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'anomalist%'",
+    };
+    let rows = server.target(0).connect().unwrap().query(all, &[]).unwrap().rows;
+    let name = |row: &Vec<anomalist_databases::Value>| match &row[0] {
+        anomalist_databases::Value::Text(name) => name.clone(),
+        other => panic!("{other:?} is no name"),
+    };
+    let mut names: Vec<String> = rows.iter().map(name).collect();
+    names.sort();
+    names
+}
+
+/// The next run removes what a killed one left, and leaves alone what belongs to a run that goes on or to
+/// users.
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next() {
+    for engine in [Engine::Postgres, Engine::Mariadb] {
+        let Some(server) = server(engine) else { continue };
+        let scratch = Scratch::new("sql-killed");
+        let mine = ["anomalist_sql_mine", "anomalist_sql_mine_2024"];
+        let place = if engine == Engine::Postgres { "SCHEMA" } else { "DATABASE" };
+        let mut session = server.target(0).connect().unwrap();
+        mine.iter().for_each(|name| drop(session.run(&format!("CREATE {place} {name}")).unwrap()));
+        let url = server.url(0);
+        let start = |duration: &str, runs: &str| {
+            let flags = ["sql", &url, "--duration", duration, "--runs", &scratch.path(runs), "-q"];
+            let mut command = Command::new(env!("CARGO_BIN_EXE_anomalist"));
+            command.args(flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let new_place = |known: &[String]| {
+            let since = Instant::now();
+            loop {
+                let place = places(&server, engine).into_iter().find(|name| !known.contains(name));
+                if let Some(place) = place {
+                    return place.trim_end_matches("_states").to_owned();
+                }
+                assert!(since.elapsed() < Duration::from_secs(60), "the run has made no tables");
+            }
+        };
+        let known = places(&server, engine);
+        let mut killed = start("60s", "killed");
+        let left = new_place(&known);
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        assert!(places(&server, engine).contains(&left));
+        let mut goes_on = start("60s", "on");
+        let alive = new_place(&places(&server, engine));
+        // A short run may have shown too little for a verdict.
+        let status = start("1s", "next").wait().unwrap().code();
+        assert!(matches!(status, Some(0 | 2)), "{status:?}");
+        let now = places(&server, engine);
+        assert!(!now.iter().any(|name| name.starts_with(&left)), "{left} is left: {now:?}");
+        assert!(now.iter().any(|name| name.starts_with(&alive)), "{alive} is gone: {now:?}");
+        goes_on.kill().unwrap();
+        goes_on.wait().unwrap();
+        start("1s", "last").wait().unwrap();
+        assert_eq!(places(&server, engine), mine);
+    }
+}
+
 /// Scripts for one server.
 struct Bench {
     server: Server,

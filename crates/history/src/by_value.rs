@@ -12,7 +12,7 @@ use crate::lists::Appends;
 use crate::model::History;
 use crate::operation::{OpHead, OpKind, Outcome};
 use crate::reads::MaybeWritten;
-use crate::resolve::{Resolved, Seen, Writers};
+use crate::resolve::{Resolved, Seen, Writers, both};
 use crate::value::{Value, View};
 use rustc_hash::FxHashMap;
 use std::hint::select_unpredictable as select;
@@ -31,11 +31,8 @@ pub(crate) fn resolve(history: &History, threads: usize) -> Option<Resolved> {
     let (table, writers) = if threads == 1 {
         (table(history, &order, size), writers(history))
     } else {
-        std::thread::scope(|scope| {
-            let writers = scope.spawn(|| writers(history));
-            let table = table(history, &order, size);
-            (table, writers.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
+        let (writers, table) = both(|| writers(history), || table(history, &order, size));
+        (table, writers)
     };
     Some(Resolved {
         source: Vec::new(),

@@ -15,6 +15,8 @@ use crate::value::Value;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 /// The result of resolving by key.
 pub(crate) struct Resolved {
@@ -195,7 +197,7 @@ pub(crate) fn by_key(history: &History, threads: usize) -> Resolved {
 }
 
 /// Runs `work` on ranges of `0..start.len() - 1` with about equal shares of `column`, of which item `i` owns
-/// `start[i]..start[i + 1]`. Results come in order.
+/// `start[i]..start[i + 1]`. Results come in order. Where the system refuses threads there are fewer.
 pub(crate) fn in_parallel<T: Send, R: Send>(
     start: &[u32],
     threads: usize,
@@ -203,22 +205,49 @@ pub(crate) fn in_parallel<T: Send, R: Send>(
     work: impl Fn(Range<usize>, &mut [T]) -> R + Sync,
 ) -> Vec<R> {
     let ranges = even_ranges(start, threads);
-    std::thread::scope(|scope| {
-        let mut rest = column;
-        let mut jobs = Vec::new();
-        for range in ranges {
-            let (mine, others) = rest.split_at_mut((start[range.end] - start[range.start]) as usize);
-            rest = others;
-            jobs.push((range, mine));
+    let mut rest = column;
+    let mut jobs = Vec::new();
+    for range in ranges {
+        let (mine, others) = rest.split_at_mut((start[range.end] - start[range.start]) as usize);
+        rest = others;
+        jobs.push((range, mine));
+    }
+    let helpers = jobs.len().saturating_sub(1);
+    let jobs = Mutex::new(jobs.into_iter().enumerate());
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work_off = || {
+        let mut done = Vec::new();
+        while let Some((number, (range, mine))) = next() {
+            done.push((number, work(range, mine)));
         }
-        let Some((range, mine)) = jobs.pop() else { return Vec::new() };
-        let work = &work;
-        let workers: Vec<_> =
-            jobs.into_iter().map(|(range, mine)| scope.spawn(move || work(range, mine))).collect();
-        // The last share is this thread's: a single share starts no thread.
-        let last = work(range, mine);
-        let joined = workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
-        joined.collect::<Vec<R>>().into_iter().chain([last]).collect()
+        done
+    };
+    let mut done = std::thread::scope(|scope| {
+        let start = |_| Builder::new().spawn_scoped(scope, work_off).ok();
+        let helpers: Vec<_> = (0..helpers).filter_map(start).collect();
+        // This thread works too: a single share starts no other.
+        let mut done = work_off();
+        for helper in helpers {
+            done.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|&(number, _)| number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Does two things at a time or, where the system refuses a thread, one after the other.
+pub(crate) fn both<A: Send, B>(other: impl FnOnce() -> A + Send, mine: impl FnOnce() -> B) -> (A, B) {
+    let slot = Mutex::new(Some(other));
+    let work_off = || slot.lock().unwrap_or_else(PoisonError::into_inner).take().map(|work| work());
+    std::thread::scope(|scope| {
+        let helper = Builder::new().spawn_scoped(scope, work_off);
+        let mine = mine();
+        let other = match helper {
+            Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => work_off(),
+        };
+        (other.expect("the first to come works, and this is the first"), mine)
     })
 }
 

@@ -31,6 +31,7 @@ pub mod flavour;
 pub mod generate;
 pub mod instrument;
 pub mod judge;
+pub mod lease;
 pub mod mapping;
 pub mod namespace;
 pub mod overlap;

@@ -8,6 +8,7 @@ use anomalist_client::remains::is_alive;
 use anomalist_databases::{Connection, Error, Kind, Value};
 use anomalist_sqltext::ast::{ObjectName, ObjectNamePart, Statement};
 use anomalist_sqltext::parse;
+use std::time::SystemTime;
 
 /// What was made in a file of SQLite.
 const NOTES: &str = "anomalist_sql_made";
@@ -21,6 +22,20 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// What the names of places of runs begin with.
+    pub(crate) const PREFIX: &str = "anomalist_sql_";
+
+    /// A place that is not in use: it is dropped with all that is in it, and runs may share a server.
+    pub fn unused(flavour: Flavour) -> Namespace {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        Namespace { flavour, name: format!("{}{}_{now:016x}", Namespace::PREFIX, std::process::id()) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A place with this name.
     pub fn new(flavour: Flavour, name: &str) -> Namespace {
         Namespace { flavour, name: name.to_owned() }

@@ -259,6 +259,11 @@ fn definitions() {
     run(s, "CREATE UNIQUE INDEX i ON t (a)");
     run(s, "INSERT INTO t SELECT g FROM generate_series(1, 20) g");
     assert_eq!(ask(s, "SELECT sum(a) FROM t"), "210");
+    // Fuzzing found it: a decimal bound ended the process.
+    for bounds in ["1, 3.0", "1.5, 1e9", "1, 9, 0.5"] {
+        let found = s.execute(&format!("SELECT count(*) FROM generate_series({bounds})"), &[]);
+        assert!(found.is_err(), "{bounds}: {found:?}");
+    }
     run(s, "TRUNCATE t");
     assert_eq!(ask(s, "SELECT count(*) FROM t"), "0");
     run(s, "CREATE TABLE d (at TIMESTAMP DEFAULT now(), day DATE, ok BOOLEAN, u UUID)");

@@ -4,6 +4,7 @@ use super::Stream;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
 
 fn unsupported(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("{what} needs a Unix system"))
@@ -51,4 +52,25 @@ pub fn listen(_path: &Path) -> io::Result<std::iter::Empty<Stream>> {
 /// The name of the account that this process runs under.
 pub fn account() -> Option<String> {
     std::env::var("USERNAME").ok().filter(|user| !user.is_empty())
+}
+
+/// No limit.
+pub fn address_space() -> Option<u64> {
+    None
+}
+
+/// Fails.
+pub fn start_apart(_command: &mut Command) -> io::Result<Child> {
+    Err(unsupported("a group of processes"))
+}
+
+/// No process was started.
+pub fn end_with_parent() {}
+
+/// No process was started.
+pub fn interrupt(_child: &Child) {}
+
+/// There are no signals.
+pub fn is_abort(_status: ExitStatus) -> bool {
+    false
 }

@@ -1,5 +1,5 @@
 //! What the standard library has for some systems only: positioned reads and writes, identities of files,
-//! sockets in the file system, accounts.
+//! sockets in the file system, accounts, limits, processes.
 //!
 //! The same functions on every system. Where one cannot work it fails and says what it needs.
 
@@ -9,9 +9,15 @@ mod elsewhere;
 mod unix;
 
 #[cfg(not(unix))]
-pub use elsewhere::{account, connect, identity, listen, read_at, sync_folder, write_all_at};
+pub use elsewhere::{
+    account, address_space, connect, end_with_parent, identity, interrupt, is_abort, listen, read_at,
+    start_apart, sync_folder, write_all_at,
+};
 #[cfg(unix)]
-pub use unix::{account, connect, identity, listen, read_at, sync_folder, write_all_at};
+pub use unix::{
+    account, address_space, connect, end_with_parent, identity, interrupt, is_abort, listen, read_at,
+    start_apart, sync_folder, write_all_at,
+};
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,11 +1,14 @@
 //! Unix.
 
 use super::Stream;
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
 
 /// Reads once from an offset; the cursor stays.
 pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -58,4 +61,33 @@ pub fn account() -> Option<String> {
         (fields.nth(1)? == number).then(|| name.to_owned())
     });
     named.or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty()))
+}
+
+/// What `ulimit -v` says; `None` if it limits nothing.
+pub fn address_space() -> Option<u64> {
+    getrlimit(Resource::As).current
+}
+
+/// Starts a process in a group of its own, which the signals of the terminal do not reach.
+pub fn start_apart(command: &mut Command) -> io::Result<Child> {
+    command.process_group(0).spawn()
+}
+
+/// Ends this process when the one that started it ends, however that ends.
+pub fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Asks a process that was started for its end, as Ctrl-C does.
+pub fn interrupt(child: &Child) {
+    if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
+        // It may have ended.
+        let _ = kill_process(pid, Signal::INT);
+    }
+}
+
+/// Whether a process was ended by its own runtime, as it is when memory is refused.
+pub fn is_abort(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::ABORT.as_raw())
 }

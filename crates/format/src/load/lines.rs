@@ -15,8 +15,9 @@
 use crate::input::{Input, Reader, report};
 use crate::text::fault::{Fault, newlines};
 use crate::{Diagnostic, Place, ReadError, ReadOptions};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 /// Small enough for a core's own cache, so that a worker finds in cache what the reader has just copied.
 /// Tiny where a fuzzer, which knows short inputs only, is to find what goes wrong between two blocks.
@@ -122,11 +123,22 @@ pub(crate) fn parallel_blocks<T: Default + Send>(
     let feed = Mutex::new(Feed { blocks, used, fresh: BLOCKS_PER_THREAD * threads });
     std::thread::scope(|scope| {
         let (turns, announced) = channel();
-        for _ in 0..threads {
+        let start = |_: &usize| {
             let (feed, turns, parse) = (&feed, turns.clone(), &parse);
-            scope.spawn(move || work(feed, &turns, parse));
-        }
+            Builder::new().spawn_scoped(scope, move || work(feed, &turns, parse)).is_ok()
+        };
+        let workers = (0..threads).filter(start).count();
         drop(turns);
+        if workers == 0 {
+            // The system refuses threads.
+            let mut block = Block::default();
+            while let Some(next) = feed.lock().unwrap_or_else(PoisonError::into_inner).blocks.next(block)? {
+                block = next;
+                parse(&mut block);
+                merge_one(&mut block)?;
+            }
+            return Ok(());
+        }
         // `announced` and `recycle` close when this returns, early or not, and then the workers stop.
         let recycle = recycle;
         for turn in announced {

@@ -7,6 +7,7 @@ use super::{Builder, Draft, TooLarge};
 use crate::ids::{SessionId, TxnId};
 use crate::model::{History, NO_VERSION};
 use crate::operation::{OpHead, Outcome, Stamps};
+use crate::resolve::both;
 use crate::snapshots::Snapshots;
 use crate::value::Value;
 use rustc_hash::FxHashMap;
@@ -209,14 +210,8 @@ impl Builder {
         if threads.get() == 1 || total < LARGE {
             return (gather(heads, ranges, total), gather(values, ranges, total), op_start);
         }
-        std::thread::scope(|scope| {
-            let heads = scope.spawn(move || gather(heads, ranges, total));
-            let values = gather(values, ranges, total);
-            match heads.join() {
-                Ok(heads) => (heads, values, op_start),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
+        let (heads, values) = both(|| gather(heads, ranges, total), || gather(values, ranges, total));
+        (heads, values, op_start)
     }
 }
 

@@ -203,7 +203,9 @@ impl Run<'_> {
             work()?;
         } else {
             std::thread::scope(|scope| {
-                let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+                // Where the system refuses threads there are fewer: each takes what is left.
+                let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+                let helpers: Vec<_> = (1..threads).filter_map(start).collect();
                 let mut ended = vec![work()];
                 for helper in helpers {
                     ended.push(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

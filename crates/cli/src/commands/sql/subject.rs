@@ -10,11 +10,13 @@ use anomalist_databases::{Database, Family, Isolation, Product, Target, Value};
 use anomalist_lab::server::Server;
 use anomalist_sql::Flavour;
 use anomalist_sql::campaign::Subject;
+use anomalist_sql::lease::{self, Lease};
 use anomalist_sql::namespace::Namespace;
-use std::time::SystemTime;
 
 /// Everything that has to live as long as the run.
 pub struct Opened {
+    /// Given back after the tables are removed.
+    lease: Option<Lease>,
     target: Target,
     pub product: Product,
     pub flavour: Flavour,
@@ -51,8 +53,10 @@ impl Opened {
         if flavour.dialect() != natural.dialect() {
             return Err(Failure::input(format_args!("{product} does not speak {flavour}'s SQL")));
         }
-        let namespace = Namespace::new(flavour, &unused_name());
-        Ok(Opened { target, product, flavour, namespace, _server: server, _scratch: scratch })
+        let namespace = Namespace::unused(flavour);
+        // A server without such locks keeps what killed runs leave.
+        let lease = lease::take(target.clone(), &namespace).ok().flatten();
+        Ok(Opened { lease, target, product, flavour, namespace, _server: server, _scratch: scratch })
     }
 
     /// The isolation levels that were asked for.
@@ -118,13 +122,6 @@ impl Opened {
     }
 }
 
-/// A name for the place of the tables that is not in use: it is dropped with all that is in it, and runs may
-/// share a server.
-fn unused_name() -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-    format!("anomalist_sql_{}_{now:x}", std::process::id())
-}
-
 impl Drop for Opened {
     fn drop(&mut self) {
         // The database may be gone; then so is what was made in it.
@@ -133,5 +130,6 @@ impl Drop for Opened {
                 _ = session.run(&statement);
             }
         }
+        drop(self.lease.take());
     }
 }
