@@ -1,9 +1,9 @@
 //! Other checkers, run on the same file beside Anomalist.
 //!
-//! Times of two machines, or of two days, say little about each other. So a checker that is installed runs in
-//! turn with Anomalist, each run a process from start to end, and the best time of each counts. One that is
-//! not installed is called that: no figures of other days are quoted. A checker is found by an environment
-//! variable with the path of its program or jar, or by its name in `PATH`.
+//! Times of two machines, or of two days, say little about each other. So a checker that is installed runs
+//! in turn with Anomalist, each run a process from start to end, and the best time of each counts. One that
+//! is not installed is called that: no figures of other days are quoted. A checker is found by an
+//! environment variable with the path of its program or jar, or by its name in `PATH`.
 //!
 //! What they read is the file of the case, in the format that they share with Anomalist; VeriStrong gets the
 //! same history in dbcop's. Their command lines are those that their documentation gives.

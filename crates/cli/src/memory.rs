@@ -86,8 +86,9 @@ pub fn set_limit(asked: Option<usize>) {
 }
 
 /// Has the allocator keep freed blocks of up to this size for the next ones, instead of returning them to
-/// the system and asking for new pages: pages that are used for the first time cost up to a third of a check.
-/// glibc does so once a block of that size was freed; 32 MiB is the most. Elsewhere this does nothing.
+/// the system and asking for new pages: pages that are used for the first time cost up to a third of a
+/// check. glibc does so once a block of that size was freed; 32 MiB is the most. Elsewhere this does
+/// nothing.
 fn keep_freed() {
     const MOST: usize = 31 << 20;
     let mut block = Vec::<u8>::new();

@@ -121,8 +121,8 @@ fn few_crates_are_there_twice() {
     assert_eq!(found, TWICE);
 }
 
-/// Crates that are not maintained any more come with one driver alone, and may only become fewer: SECURITY.md
-/// says what they do there.
+/// Crates that are not maintained any more come with one driver alone, and may only become fewer:
+/// SECURITY.md says what they do there.
 #[test]
 fn old_crates_stay_with_one_driver() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
