@@ -10,21 +10,23 @@
 use crate::cli::Command;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, system};
-use std::io::{IsTerminal, stdin};
+use std::io::{IsTerminal, Read, Write, stderr, stdin};
 use std::process;
-use std::thread::sleep;
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
 /// Says to the process that works that another one waits for it.
 const VARIABLE: &str = "ANOMALIST_CONFINED";
 /// How often it is looked whether the process has ended, or is to be interrupted.
 const TICK: Duration = Duration::from_millis(2);
+/// How often the process that works looks whether the other one is still there.
+const PARENT: Duration = Duration::from_millis(100);
 
 /// Runs the command in a process of its own, if it is to; `None` means that this process does the work.
 pub fn run(command: &Command) -> Option<Result<Exit, Failure>> {
     let limit = system::address_space().filter(|_| reads(command))?;
     if std::env::var_os(VARIABLE).is_some() {
-        system::end_with_parent();
+        end_with_parent();
         return None;
     }
     // A process outside of the terminal's group must not read from the terminal.
@@ -35,9 +37,36 @@ pub fn run(command: &Command) -> Option<Result<Exit, Failure>> {
     command.args(std::env::args_os().skip(1)).env(VARIABLE, "1");
     // glibc reserves 64 MB of address space for the allocations of each thread, unless they share theirs.
     command.env("MALLOC_ARENA_MAX", "1");
+    command.stderr(process::Stdio::piped());
     // If there is no room for a second process, the first one works.
-    let child = system::start_apart(&mut command).ok()?;
-    Some(wait(child, limit))
+    let mut child = system::start_apart(&mut command).ok()?;
+    let stderr = child.stderr.take()?;
+    let Ok(said) = Builder::new().spawn(move || read(stderr)) else {
+        _ = child.kill();
+        _ = child.wait();
+        return None;
+    };
+    Some(wait(child, limit, said))
+}
+
+/// What a process says on standard error, to its end.
+fn read(mut stderr: process::ChildStderr) -> Vec<u8> {
+    let mut said = Vec::new();
+    // What was read before an error counts.
+    _ = stderr.read_to_end(&mut said);
+    said
+}
+
+/// Asks for the end, as Ctrl-C does, once the process that waits has gone.
+fn end_with_parent() {
+    let parent = system::parent();
+    // Without room for a thread, this process ends later, by itself.
+    _ = Builder::new().spawn(move || {
+        while system::parent() == parent {
+            sleep(PARENT);
+        }
+        interrupt::request();
+    });
 }
 
 /// Whether it may need any amount of memory: what its input takes.
@@ -55,12 +84,17 @@ fn reads(command: &Command) -> bool {
     )
 }
 
-fn wait(mut child: process::Child, limit: u64) -> Result<Exit, Failure> {
+/// Waits for the end. What a process says that was aborted is about its own end, and is not shown.
+fn wait(mut child: process::Child, limit: u64, said: JoinHandle<Vec<u8>>) -> Result<Exit, Failure> {
     loop {
         match child.try_wait() {
             Ok(None) => sleep(TICK),
             Ok(Some(status)) if system::is_abort(status) => return Err(Failure::Space(limit)),
-            Ok(Some(status)) => return ended(status),
+            Ok(Some(status)) => {
+                // Standard error may be closed.
+                _ = stderr().write_all(&said.join().unwrap_or_default());
+                return ended(status);
+            }
             Err(error) => return Err(Failure::input(format_args!("the process that works: {error}"))),
         }
         // Its terminal is this one's, but the signals of the terminal only come here.

@@ -359,10 +359,13 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     let columns = style.columns();
     let view = WitnessView::new(subject.history, anomaly);
     let everyday = everyday(subject.history, anomaly);
-    let everyday = if everyday.is_empty() { String::new() } else { format!(": {everyday}") };
-    let title = format!("{}{everyday}, {}", titled(anomaly.kind), times(anomaly.count));
+    let (kind, times) = (titled(anomaly.kind), times(anomaly.count));
+    let gap = if width(&kind) + width(everyday) + width(&times) + 5 > columns { "\n  " } else { " " };
+    let everyday = if everyday.is_empty() { String::new() } else { format!(":{gap}{everyday}") };
+    let title = format!("{kind}{everyday}, {times}");
     let what = if anomaly.count > 1 { "Smallest example" } else { "Here" };
-    let gap = if width(&title) + width(what) + 3 > columns { "\n  " } else { " " };
+    let last = title.rsplit('\n').next().unwrap_or_default();
+    let gap = if width(last) + width(what) + 3 > columns { "\n  " } else { " " };
     let mut out = format!("{}.{gap}{what}:\n", style.paint(Tone::Strong, &title));
     let proof = refuted::steps(&view);
     let steps = if proof.is_some() { Vec::new() } else { step_sentences(&view) };

@@ -156,7 +156,8 @@ pub fn explain_anomaly(kind: AnomalyKind, style: &Style) -> String {
     let columns = style.columns();
     let mut title = titled(kind);
     if !info.everyday.is_empty() {
-        title = format!("{title}: {}", info.everyday);
+        let gap = if width(&title) + width(info.everyday) + 2 > columns { "\n  " } else { " " };
+        title = format!("{title}:{gap}{}", info.everyday);
     }
     let mut out = format!("{}\n\n", style.paint(Tone::Strong, &title));
     out.push_str(&wrap("  ", 2, columns, info.definition));

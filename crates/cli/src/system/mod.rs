@@ -10,13 +10,13 @@ mod unix;
 
 #[cfg(not(unix))]
 pub use elsewhere::{
-    account, address_space, connect, end_with_parent, identity, interrupt, is_abort, listen, read_at,
-    start_apart, sync_folder, write_all_at,
+    account, address_space, connect, identity, interrupt, is_abort, listen, parent, read_at, start_apart,
+    sync_folder, write_all_at,
 };
 #[cfg(unix)]
 pub use unix::{
-    account, address_space, connect, end_with_parent, identity, interrupt, is_abort, listen, read_at,
-    start_apart, sync_folder, write_all_at,
+    account, address_space, connect, identity, interrupt, is_abort, listen, parent, read_at, start_apart,
+    sync_folder, write_all_at,
 };
 
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Unix.
 
 use super::Stream;
-use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
+use rustix::process::{Pid, Resource, Signal, getppid, getrlimit, kill_process};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
@@ -73,10 +73,9 @@ pub fn start_apart(command: &mut Command) -> io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-/// Ends this process when the one that started it ends, however that ends.
-pub fn end_with_parent() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+/// The process that started this one, or that took its place.
+pub fn parent() -> Option<u32> {
+    getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned())
 }
 
 /// Asks a process that was started for its end, as Ctrl-C does.
