@@ -9,10 +9,10 @@
 
 use crate::cli::Command;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, system};
-use std::io::{IsTerminal, Read, Write, stderr, stdin};
+use crate::{interrupt, system, terminal};
+use std::io::{IsTerminal, stdin};
 use std::process;
-use std::thread::{Builder, JoinHandle, sleep};
+use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 /// Says to the process that works that another one waits for it.
@@ -25,7 +25,7 @@ const PARENT: Duration = Duration::from_millis(100);
 /// Runs the command in a process of its own, if it is to; `None` means that this process does the work.
 pub fn run(command: &Command) -> Option<Result<Exit, Failure>> {
     let limit = system::address_space().filter(|_| reads(command))?;
-    if std::env::var_os(VARIABLE).is_some() {
+    if is_awaited() {
         end_with_parent();
         return None;
     }
@@ -37,24 +37,15 @@ pub fn run(command: &Command) -> Option<Result<Exit, Failure>> {
     command.args(std::env::args_os().skip(1)).env(VARIABLE, "1");
     // glibc reserves 64 MB of address space for the allocations of each thread, unless they share theirs.
     command.env("MALLOC_ARENA_MAX", "1");
-    command.stderr(process::Stdio::piped());
     // If there is no room for a second process, the first one works.
-    let mut child = system::start_apart(&mut command).ok()?;
-    let stderr = child.stderr.take()?;
-    let Ok(said) = Builder::new().spawn(move || read(stderr)) else {
-        _ = child.kill();
-        _ = child.wait();
-        return None;
-    };
-    Some(wait(child, limit, said))
+    let child = system::start_apart(&mut command).ok()?;
+    Some(wait(child, limit))
 }
 
-/// What a process says on standard error, to its end.
-fn read(mut stderr: process::ChildStderr) -> Vec<u8> {
-    let mut said = Vec::new();
-    // What was read before an error counts.
-    _ = stderr.read_to_end(&mut said);
-    said
+/// Whether another process waits for this one. A panic may then be one for want of memory, so only the
+/// other process, which sees how this one ended, calls it an internal error.
+pub fn is_awaited() -> bool {
+    std::env::var_os(VARIABLE).is_some()
 }
 
 /// Asks for the end, as Ctrl-C does, once the process that waits has gone.
@@ -84,17 +75,12 @@ fn reads(command: &Command) -> bool {
     )
 }
 
-/// Waits for the end. What a process says that was aborted is about its own end, and is not shown.
-fn wait(mut child: process::Child, limit: u64, said: JoinHandle<Vec<u8>>) -> Result<Exit, Failure> {
+fn wait(mut child: process::Child, limit: u64) -> Result<Exit, Failure> {
     loop {
         match child.try_wait() {
             Ok(None) => sleep(TICK),
             Ok(Some(status)) if system::is_abort(status) => return Err(Failure::Space(limit)),
-            Ok(Some(status)) => {
-                // Standard error may be closed.
-                _ = stderr().write_all(&said.join().unwrap_or_default());
-                return ended(status);
-            }
+            Ok(Some(status)) => return ended(status),
             Err(error) => return Err(Failure::input(format_args!("the process that works: {error}"))),
         }
         // Its terminal is this one's, but the signals of the terminal only come here.
@@ -110,7 +96,10 @@ fn ended(status: process::ExitStatus) -> Result<Exit, Failure> {
         Some(1) => Ok(Exit::Violated),
         Some(2) => Ok(Exit::Undecided),
         Some(3) => Ok(Exit::BadInput),
-        Some(_) => Ok(Exit::Bug),
+        Some(_) => {
+            terminal::tell(crate::INTERNAL);
+            Ok(Exit::Bug)
+        }
         None => Err(Failure::Bug(format!("error: the process that worked ended by a signal ({status})"))),
     }
 }

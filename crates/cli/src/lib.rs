@@ -81,17 +81,22 @@ pub fn parse<P: Parser>() -> Result<P, ExitCode> {
     })
 }
 
+/// What is said after a panic.
+const INTERNAL: &str = concat!(
+    "anomalist ",
+    env!("CARGO_PKG_VERSION"),
+    " stopped because of an internal error; your history is not at fault.\n",
+    "Please report it with the lines above, the command and, if you can, the input."
+);
+
 /// Does the work of a program: listens for Ctrl-C, prints a failure, turns a panic into a bug report.
 pub fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> ExitCode {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         usual(info);
-        terminal::tell(concat!(
-            "anomalist ",
-            env!("CARGO_PKG_VERSION"),
-            " stopped because of an internal error; your history is not at fault.\n",
-            "Please report it with the lines above, the command and, if you can, the input."
-        ));
+        if !confined::is_awaited() {
+            terminal::tell(INTERNAL);
+        }
     }));
     interrupt::listen();
     supervised::listen();
