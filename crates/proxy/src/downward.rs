@@ -191,9 +191,7 @@ fn shown_to(kind: u8, body: &[u8], seen: Seen, shared: &Shared) -> io::Result<()
         }
     }
     match seen.sent.addition {
-        Some(addition) if kind == b'E' => {
-            put(&mut *lock(&shared.client), kind, &placed(body, addition))
-        }
+        Some(addition) if kind == b'E' => put(&mut *lock(&shared.client), kind, &placed(body, addition)),
         _ => put(&mut *lock(&shared.client), kind, body),
     }
 }

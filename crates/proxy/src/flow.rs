@@ -186,6 +186,11 @@ impl Flow {
         self.status
     }
 
+    /// No ReadyForQuery is on its way.
+    pub fn is_current(&self) -> bool {
+        self.queue.iter().all(|p| !p.asked.ends_ready() && p.asked != Asked::Sync)
+    }
+
     pub fn is_skipping(&self) -> bool {
         self.skipping
     }
@@ -392,8 +397,7 @@ mod tests {
         flow.ask(Asked::Execute, own);
         flow.ask(Asked::Close, own);
         flow.ask(Asked::Sync, Sent::default());
-        let injected: Vec<bool> =
-            b"ESZ".iter().map(|&k| flow.receive(k, Some(b'I')).sent.injected).collect();
+        let injected: Vec<bool> = b"ESZ".iter().map(|&k| flow.receive(k, Some(b'I')).sent.injected).collect();
         assert_eq!(injected, [true, false, false]);
     }
 

@@ -206,6 +206,12 @@ pub trait Run {
 
     /// The state of the transaction when the server last reported it.
     fn status(&self) -> Status;
+
+    /// Whether the server has reported the state after every query that was sent, so that
+    /// [`status`](Run::status) is that of the beginning of this request, or of its extended query.
+    fn is_current(&self) -> bool {
+        true
+    }
 }
 
 /// Sees one session.

@@ -94,7 +94,12 @@ impl Beside<'_, '_> {
             &[format!("{OWN}\0{text}").as_bytes(), &[0; 2]].concat(),
         )?;
         self.server.send(Asked::Bind, injected, b'B', &[names.as_bytes(), &[0; 6]].concat())?;
-        self.server.send(Asked::Execute, injected, b'E', &[format!("{OWN}\0").as_bytes(), &[0; 4]].concat())?;
+        self.server.send(
+            Asked::Execute,
+            injected,
+            b'E',
+            &[format!("{OWN}\0").as_bytes(), &[0; 4]].concat(),
+        )?;
         self.server.send(Asked::Close, injected, b'C', format!("P{OWN}\0").as_bytes())?;
         self.server.send(Asked::Close, injected, b'C', own.as_bytes())?;
         if self.place == Place::Between {
@@ -143,6 +148,10 @@ impl Run for Beside<'_, '_> {
 
     fn status(&self) -> Status {
         lock(&self.server.shared.state).flow.status()
+    }
+
+    fn is_current(&self) -> bool {
+        lock(&self.server.shared.state).flow.is_current()
     }
 }
 
@@ -280,8 +289,10 @@ impl<R: Read> Upward<'_, R> {
     ) -> io::Result<(Option<Request>, Verdict)> {
         let shared = self.server.shared;
         self.number = 0;
-        if shared.interest == Interest::Nothing || lock(&shared.state).flow.is_skipping() {
-            // In step, the end of a failed query is still to be seen; other requests are ignored.
+        let skips = || shared.interest.in_step() && lock(&shared.state).flow.is_skipping();
+        if shared.interest == Interest::Nothing || skips() {
+            // In step, the end of a failed query is still to be seen; other requests are ignored. Otherwise
+            // requests may be on their way that come after that end.
             return Ok((None, Verdict::Pass));
         }
         let request = request()?;
