@@ -32,6 +32,7 @@ pub(crate) struct Change {
     /// What was there before, if its key was another, or if nothing is there now.
     pub old: Option<Columns>,
     pub new: Option<Columns>,
+    pub is_update: bool,
 }
 
 /// Reads a line.
@@ -66,7 +67,7 @@ fn change(text: &str) -> Option<Change> {
         "DELETE" => old = Some(rest.columns()),
         _ => return None,
     }
-    rest.0.is_empty().then_some(Change { schema, table, old, new })
+    rest.0.is_empty().then_some(Change { schema, table, old, new, is_update: what == "UPDATE" })
 }
 
 struct Rest<'a>(&'a str);

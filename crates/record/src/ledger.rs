@@ -14,6 +14,9 @@
 //!   the log was not seen): the read is recorded without its value, which says nothing.
 //! - A version that the transaction wrote itself is left out, and so are the places of writes among reads:
 //!   all reads come first. What one transaction sees of its own writes is not judged.
+//! - A row that is inserted is another object than one of the same key that was deleted (Adya 1999, section
+//!   4.1): PostgreSQL does not take a deletion and an insertion for a conflict. So each insertion begins
+//!   another register (`stock/17#2`), and so does a write after a gap in the log.
 //! - A write that was not seen is missing. Then a reader of the version before it precedes the next version
 //!   that was seen, which is so in fact too.
 //! - A transaction whose number is not known has no writes; the log's writes are then a transaction of
@@ -72,12 +75,31 @@ pub(crate) struct Logged {
 pub(crate) struct LoggedRow {
     pub table: Arc<Table>,
     pub key: Vec<String>,
-    pub deleted: bool,
+    pub change: Change,
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Inserted,
+    Updated,
+    Deleted,
+}
+
+/// What is known of a row.
+#[derive(Default)]
+struct Row {
+    /// How often it came into being, as far as that was seen.
+    life: u32,
+    /// The gaps in the log before its last write.
+    gaps: u64,
+    versions: Vec<Version>,
 }
 
 struct Version {
     writer: u64,
     era: u32,
+    life: u32,
     order: i64,
     /// When the next version was logged.
     replaced: u64,
@@ -96,7 +118,8 @@ struct Waiting {
 enum Source {
     Own,
     Initial,
-    Version(i64),
+    /// A version in a life of the row.
+    Version(u32, i64),
     Unknown,
 }
 
@@ -112,7 +135,7 @@ pub(crate) struct Ledger {
     recent: u64,
     order: i64,
     oldest: u64,
-    rows: FxHashMap<Arc<str>, Vec<Version>>,
+    rows: FxHashMap<Arc<str>, Row>,
     waiting: FxHashMap<(u32, u64), Waiting>,
     /// Numbers of transactions that are in `ended`.
     claimed: FxHashSet<(u32, u64)>,
@@ -143,7 +166,7 @@ fn joined(columns: &[KeyColumn], values: &[String]) -> String {
             value => value,
         };
         for c in value.chars() {
-            if matches!(c, ',' | '\\') {
+            if matches!(c, ',' | '\\' | '#') {
                 text.push('\\');
             }
             text.push(c);
@@ -153,6 +176,11 @@ fn joined(columns: &[KeyColumn], values: &[String]) -> String {
         }
     }
     text
+}
+
+/// The register of a row in one of its lives.
+fn lived(name: &Arc<str>, life: u32) -> Arc<str> {
+    if life == 0 { name.clone() } else { format!("{name}#{life}").into() }
 }
 
 impl Ledger {
@@ -245,24 +273,34 @@ impl Ledger {
         }
         self.order += 1;
         let order = self.order;
+        let oldest = self.oldest.min(logged.at.saturating_sub(REMEMBERED));
         let mut rows: Vec<(u32, Arc<str>, bool)> = Vec::with_capacity(logged.rows.len());
-        for row in &logged.rows {
-            let Some(name) = self.name(&row.table, &row.key) else { continue };
-            rows.push((row.table.number, name, row.deleted));
+        for change in &logged.rows {
+            let Some(name) = self.name(&change.table, &change.key) else { continue };
+            let is_new = !self.rows.contains_key(&name);
+            let row = self.rows.entry(name.clone()).or_default();
+            let after_gap = std::mem::replace(&mut row.gaps, self.summary.gaps) != self.summary.gaps;
+            if after_gap || change.change == Change::Inserted && !is_new {
+                row.life += 1;
+            }
+            // Of several versions that a transaction makes the last one counts.
+            row.versions.retain(|version| version.replaced >= oldest && version.order != order);
+            if let Some(last) = row.versions.last_mut() {
+                last.replaced = last.replaced.min(logged.at);
+            }
+            row.versions.push(Version {
+                writer: logged.number,
+                era: logged.era,
+                life: row.life,
+                order,
+                replaced: u64::MAX,
+            });
+            rows.push((change.table.number, lived(&name, row.life), change.change == Change::Deleted));
         }
-        // Of several writes of a row the last one counts. The order of rows does not.
+        // The order of rows does not count.
         rows.reverse();
         rows.sort_by(|a, b| a.1.cmp(&b.1));
         rows.dedup_by(|later, first| later.1 == first.1);
-        for (_, name, _) in &rows {
-            let versions = self.rows.entry(name.clone()).or_default();
-            if let Some(last) = versions.last_mut() {
-                last.replaced = logged.at;
-            }
-            let oldest = self.oldest.min(logged.at.saturating_sub(REMEMBERED));
-            versions.retain(|version| version.replaced >= oldest);
-            versions.push(Version { writer: logged.number, era: logged.era, order, replaced: u64::MAX });
-        }
         self.waiting.insert((logged.era, logged.number), Waiting { order, at: logged.at, rows });
     }
 
@@ -358,15 +396,19 @@ impl Ledger {
         };
         let Some(name) = self.name(table, &read.key) else { return };
         let source = self.source(transaction, read, &name);
+        let name = match source {
+            Source::Version(life, _) => lived(&name, life),
+            _ => name,
+        };
         match source {
             Source::Own => return,
             Source::Initial => self.summary.initial += 1,
-            Source::Version(_) => self.summary.versions += 1,
+            Source::Version(..) => self.summary.versions += 1,
             Source::Unknown => self.summary.unresolved += 1,
         }
         if known.insert((name.clone(), source)) {
             ops.push(match source {
-                Source::Version(order) => Op::Read(name, Some(order)),
+                Source::Version(_, order) => Op::Read(name, Some(order)),
                 Source::Initial => Op::Read(name, None),
                 Source::Unknown | Source::Own => Op::ReadUnknown(name),
             });
@@ -379,10 +421,10 @@ impl Ledger {
             Own::Unasked if read.after_write => return Source::Unknown,
             _ => {}
         }
-        let versions = self.rows.get(name).map(Vec::as_slice).unwrap_or_default();
+        let versions = self.rows.get(name).map(|row| row.versions.as_slice()).unwrap_or_default();
         let is_read = |v: &&Version| v.writer as u32 == read.writer && v.era <= transaction.era;
         if let Some(version) = versions.iter().rev().find(is_read) {
-            return Source::Version(version.order);
+            return Source::Version(version.life, version.order);
         }
         // Numbers below 3 are those of versions that are older than any transaction.
         match read.writer < 3 || completed(self.recent, read.writer) < self.boundary {
@@ -391,3 +433,7 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

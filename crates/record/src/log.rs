@@ -10,7 +10,7 @@
 use crate::catalogue::{Catalogue, FINGERPRINT};
 use crate::decode::{self, Columns, Line};
 use crate::error::{Error, refused};
-use crate::ledger::{Event, Logged, LoggedRow, completed};
+use crate::ledger::{Change, Event, Logged, LoggedRow, completed};
 use crate::shared::Shared;
 use anomalist_databases::{Connection, Database, LogStream, Logged as Message, Target};
 use std::collections::VecDeque;
@@ -202,18 +202,22 @@ impl Log {
                     table = reader.shared.catalogue().logged(&change.schema, &change.table).cloned();
                 }
                 if let (Some(table), Some(open)) = (table, &mut reader.open) {
-                    let mut push = |columns: &Columns, deleted: bool| {
-                        let value = |name: &String| {
-                            let found = columns.iter().find(|(column, _)| column == name);
-                            found.and_then(|(_, value)| value.clone())
-                        };
-                        let key: Option<Vec<String>> = table.key.iter().map(|c| value(&c.name)).collect();
-                        if let Some(key) = key {
-                            open.rows.push(LoggedRow { table: table.clone(), key, deleted });
-                        }
+                    let key = |columns: &Columns| -> Option<Vec<String>> {
+                        let value =
+                            |name: &String| columns.iter().find(|(column, _)| column == name)?.1.clone();
+                        table.key.iter().map(|c| value(&c.name)).collect()
                     };
-                    change.old.iter().for_each(|columns| push(columns, true));
-                    change.new.iter().for_each(|columns| push(columns, false));
+                    let (old, new) = (change.old.as_ref().and_then(key), change.new.as_ref().and_then(key));
+                    let mut push = |key: Option<Vec<String>>, change: Change| {
+                        open.rows.extend(key.map(|key| LoggedRow { table: table.clone(), key, change }));
+                    };
+                    // With another key the row is another one.
+                    if change.is_update && (change.old.is_none() || old == new) {
+                        push(new, Change::Updated);
+                    } else {
+                        push(old, Change::Deleted);
+                        push(new, Change::Inserted);
+                    }
                 }
             }
             Line::Other => {}

@@ -105,6 +105,26 @@ fn versions_of_any_origin() {
     assert_eq!(run(target, "SELECT count(*) FROM pg_replication_slots"), "0");
 }
 
+/// PostgreSQL does not take a deletion and an insertion of one key for a conflict: they are of two objects.
+#[test]
+fn a_row_that_was_deleted_and_inserted_again_is_no_lost_update() {
+    let server = server();
+    let target = server.target(0);
+    run(target, "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)");
+    let recorded = record(&server, Options::default());
+    let (mut a, mut b) = (recorded.connect(), recorded.connect());
+    text(&mut a, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    assert_eq!(text(&mut a, "SELECT v FROM t WHERE id = 1"), "1");
+    text(&mut b, "UPDATE t SET v = 2");
+    text(&mut b, "DELETE FROM t");
+    text(&mut a, "INSERT INTO t VALUES (1, 3)");
+    text(&mut a, "COMMIT");
+    assert_eq!(text(&mut a, "SELECT v FROM t WHERE id = 1"), "3");
+    let (history, _) = recorded.end();
+    assert!(history.contains("[\"r\",\"t/1#1\",3,3]"), "{history}");
+    assert_eq!(judge(&history, &[Level::SnapshotIsolation]), [Some(true)], "{history}");
+}
+
 #[test]
 fn what_is_not_seen_is_counted() {
     let server = server();

@@ -77,6 +77,8 @@ fn campaign(
     let server = server();
     run(server.target(0), "CREATE TABLE kv (id int PRIMARY KEY, v int)");
     run(server.target(0), &format!("INSERT INTO kv SELECT i, i FROM generate_series(0, {}) i", ROWS - 1));
+    // Of autocommitted statements too: at another level they would not be kept apart.
+    run(server.target(0), &format!("ALTER DATABASE postgres SET default_transaction_isolation = '{level}'"));
     let recorded = record(&server, Options::default());
     let over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -13,6 +13,7 @@ use support::{record, run, server};
 
 /// Statements on which a recording acts.
 const MORE: &[&str] = &[
+    "Q DELETE FROM t|!Z",
     "Q INSERT INTO t VALUES (1, 'one'), (2, NULL), (3, 'it''s')|!Z",
     "Q SELECT * FROM t ORDER BY id|!Z",
     "Q SELECT id AS a, v, id + 1 FROM t AS x WHERE v IS NOT NULL ORDER BY 1 DESC LIMIT 1 FOR UPDATE|!Z",

@@ -5,7 +5,8 @@
 //! The price is that a stream that broke cannot be continued: what was logged meanwhile is not seen.
 //!
 //! The server streams what is certainly durable, one transaction after another in the order of commits. It
-//! learns every second how far it was read. <https://www.postgresql.org/docs/current/protocol-replication.html>
+//! learns every second how far it was read.
+//! <https://www.postgresql.org/docs/current/protocol-replication.html>
 
 use super::wire::{Purpose, Wire, lost, reported, start_for};
 use crate::{Error, Kind, Target};
