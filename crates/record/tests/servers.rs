@@ -100,7 +100,7 @@ fn versions_of_any_origin() {
     assert!(history.contains("\"child/1\",\"deleted "), "{history}");
     assert!(history.contains("[\"w\",\"t/6\",\"deleted "), "{history}");
     let read = |row: &str| history.contains(&format!("[\"r\",\"{row}\","));
-    assert!(read("t/1") && read("t/2") && read("t/5") && read("t/7"), "{history}");
+    assert!(read("t/1") && read("t/2") && read("t/5#1") && read("t/7"), "{history}");
     assert_eq!(summary.aborted, 1);
     assert_eq!(run(target, "SELECT count(*) FROM pg_replication_slots"), "0");
 }
