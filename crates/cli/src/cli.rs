@@ -1,5 +1,7 @@
 //! The command line: every command and what they share.
 
+#[cfg(feature = "postgres")]
+use crate::commands::record;
 use crate::commands::test;
 use crate::commands::{
     check, convert, elle, explain, generate, levels, lint, report, shell, shrink, sql, stats, ui, verify,
@@ -59,6 +61,9 @@ pub enum Command {
     Sql(Box<sql::Flags>),
     /// Check a stream of timestamped transactions while it arrives
     Watch(watch::Flags),
+    /// Record what an application does to its PostgreSQL, as a history
+    #[cfg(feature = "postgres")]
+    Record(record::Flags),
     /// Serve a web application on this machine: runs, verdicts, tests to watch, the lattice of levels
     Ui(ui::Flags),
     /// Run a test command against the mock weak database many times, explain failures

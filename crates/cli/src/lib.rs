@@ -153,6 +153,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Command::Explore(flags) => commands::explore::run(flags, global),
         Command::Test(flags) => commands::test::run(flags, global),
         Command::Watch(flags) => commands::watch::run(flags, global),
+        #[cfg(feature = "postgres")]
+        Command::Record(flags) => commands::record::run(flags, global),
         Command::Ui(flags) => commands::ui::run(flags, global),
         #[cfg(feature = "weakdb")]
         Command::Weakdb(flags) => commands::weakdb::run(flags, global),

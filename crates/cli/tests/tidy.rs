@@ -35,6 +35,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("databases", 5),
     ("lab", 6),
     ("over", 6),
+    ("record", 6),
     ("weakdb", 3),
     ("weakdb-sql", 4),
     ("report", 4),

@@ -60,6 +60,8 @@ mod value;
 
 pub use connection::{Cancel, Connection, Database, Query, Reply};
 pub use error::{Error, Fate, Kind};
+#[cfg(feature = "postgres")]
+pub use postgres::{LogStream, Logged};
 pub use product::{Family, Isolation, Product};
 pub use target::Target;
 pub use url::UrlError;

@@ -72,21 +72,57 @@ impl Asked {
     }
 }
 
+/// Text that the proxy put into a statement, in characters, and that its rows have a column more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Addition {
+    /// How much of the client's text is before it.
+    pub at: usize,
+    pub length: usize,
+    /// Whether the rows have one more column, which the client does not see.
+    pub widens: bool,
+}
+
+impl Addition {
+    /// A place in the server's text, as one in the client's; both count from 1.
+    pub fn undone(self, place: usize) -> usize {
+        if place <= self.at { place } else { place.saturating_sub(self.length).max(self.at + 1) }
+    }
+}
+
+/// A request on its way to the server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// The proxy asked, not the client.
+    pub injected: bool,
+    /// Its number among those that the observer was shown; 0 if it was not.
+    pub number: u64,
+    pub addition: Option<Addition>,
+    /// A statement of the observer comes first in the same query.
+    pub preceded: bool,
+}
+
+/// A statement that was prepared.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub text: Arc<str>,
+    pub addition: Option<Addition>,
+}
+
 #[derive(Debug)]
 struct Pending {
     asked: Asked,
-    injected: bool,
+    sent: Sent,
     /// For a Parse: the name, and what it replaced.
-    replaced: Option<(Vec<u8>, Option<Arc<str>>)>,
+    replaced: Option<(Vec<u8>, Option<Prepared>)>,
 }
 
 /// What a message of the server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// It answers a request of the proxy.
-    pub injected: bool,
     /// The request that it belongs to.
     pub of: Option<Asked>,
+    /// How that was sent. `preceded` if this message is about the statement that came first.
+    pub sent: Sent,
 }
 
 /// The state of one session's protocol.
@@ -98,38 +134,39 @@ pub(crate) struct Flow {
     /// The server waits for data of a COPY.
     copying: bool,
     status: Status,
-    statements: HashMap<Vec<u8>, Arc<str>>,
-    portals: HashMap<Vec<u8>, Arc<str>>,
+    statements: HashMap<Vec<u8>, Prepared>,
+    portals: HashMap<Vec<u8>, Prepared>,
 }
 
 impl Flow {
-    pub fn ask(&mut self, asked: Asked, injected: bool) {
+    pub fn ask(&mut self, asked: Asked, sent: Sent) {
         // Many messages of data are one mark.
         if asked == Asked::CopyData && self.queue.back().is_some_and(|p| p.asked == Asked::CopyData) {
             return;
         }
-        self.queue.push_back(Pending { asked, injected, replaced: None });
+        self.queue.push_back(Pending { asked, sent, replaced: None });
     }
 
     /// The client prepares a statement.
-    pub fn parse(&mut self, name: &[u8], text: &str) {
-        let before = self.statements.insert(name.to_vec(), text.into());
+    pub fn parse(&mut self, name: &[u8], text: &str, sent: Sent) {
+        let prepared = Prepared { text: text.into(), addition: sent.addition };
+        let before = self.statements.insert(name.to_vec(), prepared);
         let replaced = Some((name.to_vec(), before));
-        self.queue.push_back(Pending { asked: Asked::Parse, injected: false, replaced });
+        self.queue.push_back(Pending { asked: Asked::Parse, sent, replaced });
     }
 
-    /// The client binds a statement to a portal; its text, if it was seen.
-    pub fn bind(&mut self, portal: &[u8], statement: &[u8]) -> Option<Arc<str>> {
-        let text = self.statements.get(statement).cloned();
-        match &text {
-            Some(text) => self.portals.insert(portal.to_vec(), text.clone()),
+    /// The client binds a statement to a portal; the statement, if it was seen.
+    pub fn bind(&mut self, portal: &[u8], statement: &[u8]) -> Option<Prepared> {
+        let prepared = self.statements.get(statement).cloned();
+        match &prepared {
+            Some(prepared) => self.portals.insert(portal.to_vec(), prepared.clone()),
             None => self.portals.remove(portal),
         };
-        text
+        prepared
     }
 
-    /// The text of a portal.
-    pub fn portal(&self, name: &[u8]) -> Option<Arc<str>> {
+    /// The statement of a portal.
+    pub fn portal(&self, name: &[u8]) -> Option<Prepared> {
         self.portals.get(name).cloned()
     }
 
@@ -147,6 +184,11 @@ impl Flow {
 
     pub fn status(&self) -> Status {
         self.status
+    }
+
+    /// No ReadyForQuery is on its way.
+    pub fn is_current(&self) -> bool {
+        self.queue.iter().all(|p| !p.asked.ends_ready() && p.asked != Asked::Sync)
     }
 
     pub fn is_skipping(&self) -> bool {
@@ -180,12 +222,18 @@ impl Flow {
         } else {
             self.queue.front()
         };
-        let front = next.map(|p| (p.asked, p.injected));
-        let asked = front.map(|(asked, _)| asked);
-        let seen = Seen { injected: front.is_some_and(|(_, injected)| injected), of: asked };
+        let asked = next.map(|p| p.asked);
+        let seen = Seen { of: asked, sent: next.map(|p| p.sent).unwrap_or_default() };
+        if seen.sent.preceded
+            && matches!(kind, b'C' | b'E')
+            && let Some(front) = self.queue.front_mut()
+        {
+            // What follows is about the client's own statement; so is an error, which ends the query.
+            front.sent.preceded = false;
+        }
         match kind {
             // A notification belongs to no request.
-            b'A' => return Seen { injected: false, of: None },
+            b'A' => return Seen::default(),
             b'Z' => self.ready(Status::of(first.unwrap_or(b'I'))),
             b'E' if asked.is_some_and(|a| !a.ends_ready()) && !self.skipping => self.fail(),
             b'E' => self.copying = false,
@@ -251,7 +299,7 @@ impl Flow {
     fn undo(&mut self, pending: Pending) {
         if let Some((name, before)) = pending.replaced {
             match before {
-                Some(text) => self.statements.insert(name, text),
+                Some(prepared) => self.statements.insert(name, prepared),
                 None => self.statements.remove(&name),
             };
         }
@@ -263,7 +311,7 @@ mod tests {
     use super::*;
 
     fn asked(flow: &mut Flow, all: &[Asked]) {
-        all.iter().for_each(|&a| flow.ask(a, false));
+        all.iter().for_each(|&a| flow.ask(a, Sent::default()));
     }
 
     /// What each of these messages answers.
@@ -288,13 +336,14 @@ mod tests {
     fn after_an_error_everything_up_to_sync_is_ignored() {
         use Asked::{Bind, Execute, Query, Sync};
         let mut flow = Flow::default();
-        flow.parse(b"s", "SELECT 1");
+        flow.parse(b"s", "SELECT 1", Sent::default());
         assert_eq!(answers(&mut flow, b"1"), [Some(Asked::Parse)]);
-        flow.parse(b"s", "SELECT 2");
+        flow.parse(b"s", "SELECT 2", Sent::default());
         asked(&mut flow, &[Bind, Execute]);
         assert_eq!(answers(&mut flow, b"E"), [Some(Asked::Parse)]);
         assert!(flow.is_skipping() && flow.is_settled());
-        assert_eq!(flow.bind(b"", b"s").as_deref(), Some("SELECT 1"), "the failed Parse changed nothing");
+        let bound = flow.bind(b"", b"s").map(|s| s.text);
+        assert_eq!(bound.as_deref(), Some("SELECT 1"), "the failed Parse changed nothing");
         // A query that is sent now is ignored too.
         asked(&mut flow, &[Query, Sync, Query]);
         assert_eq!(answers(&mut flow, b"ZCZ")[1..], [Some(Query), Some(Query)]);
@@ -337,16 +386,37 @@ mod tests {
     #[test]
     fn answers_to_the_proxy_are_marked() {
         let mut flow = Flow::default();
-        flow.ask(Asked::Query, true);
-        flow.ask(Asked::Query, false);
-        let injected: Vec<bool> = b"NCZCZ".iter().map(|&k| flow.receive(k, Some(b'T')).injected).collect();
+        let own = Sent { injected: true, ..Sent::default() };
+        flow.ask(Asked::Query, own);
+        flow.ask(Asked::Query, Sent::default());
+        let injected: Vec<bool> =
+            b"NCZCZ".iter().map(|&k| flow.receive(k, Some(b'T')).sent.injected).collect();
         assert_eq!(injected, [true, true, true, false, false]);
         assert_eq!(flow.status(), Status::Open);
         // Of a pipeline that fails in a statement of the proxy, the end is the client's.
-        flow.ask(Asked::Execute, true);
-        flow.ask(Asked::Close, true);
-        flow.ask(Asked::Sync, false);
-        let injected: Vec<bool> = b"ESZ".iter().map(|&k| flow.receive(k, Some(b'I')).injected).collect();
+        flow.ask(Asked::Execute, own);
+        flow.ask(Asked::Close, own);
+        flow.ask(Asked::Sync, Sent::default());
+        let injected: Vec<bool> = b"ESZ".iter().map(|&k| flow.receive(k, Some(b'I')).sent.injected).collect();
         assert_eq!(injected, [true, false, false]);
+    }
+
+    #[test]
+    fn a_statement_that_comes_first_is_apart_until_it_completes() {
+        let mut flow = Flow::default();
+        flow.ask(Asked::Query, Sent { preceded: true, number: 7, ..Sent::default() });
+        let seen: Vec<bool> = b"TDCTDCZ".iter().map(|&k| flow.receive(k, Some(b'I')).sent.preceded).collect();
+        assert_eq!(seen, [true, true, true, false, false, false, false]);
+        flow.ask(Asked::Query, Sent { preceded: true, ..Sent::default() });
+        let seen: Vec<bool> = b"EZ".iter().map(|&k| flow.receive(k, Some(b'E')).sent.preceded).collect();
+        assert_eq!(seen, [true, false]);
+        assert!(flow.is_settled());
+    }
+
+    #[test]
+    fn places_in_a_text_with_an_addition() {
+        let addition = Addition { at: 9, length: 5, widens: true };
+        let found: Vec<usize> = [1, 9, 10, 14, 15, 20].map(|place| addition.undone(place)).to_vec();
+        assert_eq!(found, [1, 9, 10, 10, 10, 15]);
     }
 }

@@ -5,7 +5,8 @@
 //! pipelines and cancellation pass, and every answer has the bytes that the server sent. A [`Service`] makes
 //! an [`Observer`] for each session. It sees requests before the server does and answers before the client
 //! does; it may replace or refuse a request, and run statements in the same session, whose answers the
-//! client does not see ([`Run`]).
+//! client does not see ([`Run`]). Without a further round trip it may have a query run before a request, and
+//! add a column to the rows of a statement, which only the observer sees ([`Verdict`]).
 //!
 //! A session has two threads with blocking sockets, one for each direction: observers block (they run
 //! statements, or wait for other sessions), and a thread per direction needs no rule about which side is
@@ -35,6 +36,6 @@ mod upward;
 pub use flow::Status;
 pub use message::ServerError;
 pub use observe::{
-    Answer, Interest, Observer, Outcome, PassThrough, Request, Rows, Run, RunError, Service, Verdict,
+    Answer, EXTRA, Interest, Observer, Outcome, PassThrough, Request, Rows, Run, RunError, Service, Verdict,
 };
 pub use proxy::{Limits, Proxy};

@@ -91,6 +91,9 @@ impl Request {
     }
 }
 
+/// The name of the column that a widened statement has more.
+pub const EXTRA: &str = "anomalist extra";
+
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -98,6 +101,19 @@ pub enum Verdict {
     Pass,
     /// The server gets this text instead. For requests that have no text: as [`Verdict::Pass`].
     Replace(String),
+    /// The server gets the statement with an addition that gives its rows one more column, at the end, of
+    /// type text and called [`EXTRA`]. The client does not see that column, and places in error messages
+    /// are places in its own text. For Query, with one statement, and Parse; others as [`Verdict::Pass`].
+    Widen {
+        /// Where the addition goes, in bytes.
+        at: usize,
+        /// The addition.
+        addition: String,
+    },
+    /// The server runs this query first, in the same transaction and without a further round trip. The
+    /// client does not see its rows; the observer gets them as [`Answer::Own`]. It must not fail: it does
+    /// where the transaction has failed. For Query, Execute and Sync; others as [`Verdict::Pass`].
+    Precede(String),
     /// The server does not get it, and the client gets this error. The transaction's state on the server
     /// does not change by this: the observer rolls back if it has to. A Sync cannot be refused, it passes;
     /// a statement that fails, run before it, has that effect.
@@ -122,6 +138,10 @@ pub enum Answer<'a> {
     Columns(&'a [u8]),
     /// A row: the body of a DataRow, for [`Body::values`](crate::message::Body::values).
     Row(&'a [u8]),
+    /// The last value of a row of a statement that was widened; `None` is NULL.
+    Extra(Option<&'a [u8]>),
+    /// A row of what [`Verdict::Precede`] put before the request: the body of a DataRow.
+    Own(&'a [u8]),
     /// A statement completed, with this command tag.
     Complete(&'a str),
     /// A statement failed.
@@ -186,6 +206,12 @@ pub trait Run {
 
     /// The state of the transaction when the server last reported it.
     fn status(&self) -> Status;
+
+    /// Whether the server has reported the state after every query that was sent, so that
+    /// [`status`](Run::status) is that of the beginning of this request, or of its extended query.
+    fn is_current(&self) -> bool {
+        true
+    }
 }
 
 /// Sees one session.
@@ -220,6 +246,14 @@ pub trait Observer: Send {
     /// A part of an answer is about to reach the client.
     fn answer(&mut self, answer: Answer<'_>) {
         let _ = answer;
+    }
+
+    /// The same, with the number of the request that is answered: those that were shown to
+    /// [`request`](Observer::request) are numbered from 1 on. After an error in an extended query, requests
+    /// up to Sync have no answer.
+    fn answer_to(&mut self, number: u64, answer: Answer<'_>) {
+        let _ = number;
+        self.answer(answer);
     }
 }
 

@@ -5,7 +5,7 @@
 //! is answered. So whatever a client may do with a server directly, it may do through the proxy, without a
 //! deadlock that it would not have there.
 
-use crate::flow::{Asked, Flow, Status};
+use crate::flow::{Asked, Flow, Sent, Status};
 use crate::message::{self, First, ServerError, put};
 use crate::observe::{Interest, Observer, Outcome, Rows, Service};
 use crate::proxy::Limits;
@@ -148,7 +148,7 @@ pub(crate) fn serve(
     let observer = context.service.session(&options);
     let interest = observer.interest();
     let mut state = State::default();
-    state.flow.ask(Asked::Startup, false);
+    state.flow.ask(Asked::Startup, Sent::default());
     let shared = Shared {
         state: Mutex::new(state),
         changed: Condvar::new(),

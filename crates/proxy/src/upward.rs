@@ -1,6 +1,6 @@
 //! From the client to the server.
 
-use crate::flow::{Asked, Status};
+use crate::flow::{Addition, Asked, Sent, Status};
 use crate::message::{self, Body, ServerError, put, read_exactly};
 use crate::observe::{Interest, Request, Rows, Run, RunError, Verdict};
 use crate::session::{Shared, lock};
@@ -13,7 +13,7 @@ const OWN: &str = "anomalist proxy";
 /// Passes messages until the client ends the session.
 pub(crate) fn run<R: Read>(reader: BufReader<R>, server: &TcpStream, shared: &Shared) -> io::Result<()> {
     let server = Upstream { writer: BufWriter::new(server), shared };
-    Upward { reader, server, refused: false, open: None }.run()
+    Upward { reader, server, refused: false, open: None, shown: 0, number: 0 }.run()
 }
 
 /// The way to the server.
@@ -23,8 +23,8 @@ struct Upstream<'a> {
 }
 
 impl Upstream<'_> {
-    fn send(&mut self, asked: Asked, injected: bool, kind: u8, body: &[u8]) -> io::Result<()> {
-        lock(&self.shared.state).flow.ask(asked, injected);
+    fn send(&mut self, asked: Asked, sent: Sent, kind: u8, body: &[u8]) -> io::Result<()> {
+        lock(&self.shared.state).flow.ask(asked, sent);
         put(&mut self.writer, kind, body)
     }
 
@@ -44,6 +44,10 @@ struct Upward<'a, R> {
     refused: bool,
     /// A request in step that is taking data from the client.
     open: Option<Request>,
+    /// How many requests the observer was shown.
+    shown: u64,
+    /// The number of the present request among them, or 0.
+    number: u64,
 }
 
 /// Where a statement of the observer stands.
@@ -74,26 +78,32 @@ struct Beside<'s, 'a> {
 }
 
 impl Beside<'_, '_> {
-    fn ask(&mut self, statement: &str) -> io::Result<()> {
+    fn ask(&mut self, statement: &str, number: u64) -> io::Result<()> {
         let text = format!("{statement}\0");
+        let injected = Sent { injected: true, number, ..Sent::default() };
         if self.place == Place::Simple {
-            return self.server.send(Asked::Query, true, b'Q', text.as_bytes());
+            return self.server.send(Asked::Query, injected, b'Q', text.as_bytes());
         }
         let own = format!("S{OWN}\0");
         let names = format!("{OWN}\0{OWN}\0");
-        self.server.send(Asked::Close, true, b'C', own.as_bytes())?;
+        self.server.send(Asked::Close, injected, b'C', own.as_bytes())?;
         self.server.send(
             Asked::Parse,
-            true,
+            injected,
             b'P',
             &[format!("{OWN}\0{text}").as_bytes(), &[0; 2]].concat(),
         )?;
-        self.server.send(Asked::Bind, true, b'B', &[names.as_bytes(), &[0; 6]].concat())?;
-        self.server.send(Asked::Execute, true, b'E', &[format!("{OWN}\0").as_bytes(), &[0; 4]].concat())?;
-        self.server.send(Asked::Close, true, b'C', format!("P{OWN}\0").as_bytes())?;
-        self.server.send(Asked::Close, true, b'C', own.as_bytes())?;
+        self.server.send(Asked::Bind, injected, b'B', &[names.as_bytes(), &[0; 6]].concat())?;
+        self.server.send(
+            Asked::Execute,
+            injected,
+            b'E',
+            &[format!("{OWN}\0").as_bytes(), &[0; 4]].concat(),
+        )?;
+        self.server.send(Asked::Close, injected, b'C', format!("P{OWN}\0").as_bytes())?;
+        self.server.send(Asked::Close, injected, b'C', own.as_bytes())?;
         if self.place == Place::Between {
-            self.server.send(Asked::Sync, true, b'S', &[])?;
+            self.server.send(Asked::Sync, injected, b'S', &[])?;
         }
         Ok(())
     }
@@ -121,7 +131,7 @@ impl Run for Beside<'_, '_> {
         // What was posted has to be on its way.
         self.server.flush(self.place != Place::Within).map_err(RunError::Gone)?;
         self.ready()?;
-        let asked = self.ask(statement).and_then(|()| self.server.flush(self.place != Place::Within));
+        let asked = self.ask(statement, 0).and_then(|()| self.server.flush(self.place != Place::Within));
         asked.map_err(RunError::Gone)?;
         let mut state = self.server.shared.settle().map_err(RunError::Gone)?;
         match state.error.take() {
@@ -133,11 +143,15 @@ impl Run for Beside<'_, '_> {
     fn post(&mut self, statement: &str) -> Result<(), RunError> {
         self.server.flush(self.place != Place::Within).map_err(RunError::Gone)?;
         self.ready()?;
-        self.ask(statement).map_err(RunError::Gone)
+        self.ask(statement, 0).map_err(RunError::Gone)
     }
 
     fn status(&self) -> Status {
         lock(&self.server.shared.state).flow.status()
+    }
+
+    fn is_current(&self) -> bool {
+        lock(&self.server.shared.state).flow.is_current()
     }
 }
 
@@ -166,7 +180,7 @@ impl<R: Read> Upward<'_, R> {
     /// Passes a message that is not looked at, without holding it in memory.
     fn stream(&mut self, kind: u8, length: usize) -> io::Result<()> {
         if kind == b'd' {
-            lock(&self.server.shared.state).flow.ask(Asked::CopyData, false);
+            lock(&self.server.shared.state).flow.ask(Asked::CopyData, Sent::default());
         }
         let said = i32::try_from(length + 4).map_err(|_| message::broken("a message is too long"))?;
         let skipped = self.refused && kind != b'X';
@@ -195,7 +209,7 @@ impl<R: Read> Upward<'_, R> {
                 // Some clients send Sync before they notice that they are to send data.
                 self.open = Some(open);
                 let asked = if kind == b'S' { Asked::Sync } else { Asked::CopyData };
-                return self.server.send(asked, false, kind, body);
+                return self.server.send(asked, Sent::default(), kind, body);
             }
             // The server has ended a COPY before the client has.
             self.conclude(open)?;
@@ -208,8 +222,11 @@ impl<R: Read> Upward<'_, R> {
             b'P' => self.parse(kind, body),
             b'B' => {
                 let (portal, statement) = (parts.raw_text()?, parts.raw_text()?);
-                let text = lock(&self.server.shared.state).flow.bind(portal, statement);
-                self.consult(Asked::Bind, kind, body, || {
+                let bound = lock(&self.server.shared.state).flow.bind(portal, statement);
+                let widened = bound.as_ref().and_then(|b| b.addition).is_some_and(|a| a.widens);
+                let wider = if widened { Some(with_format(body, parts)?) } else { None };
+                self.consult(Asked::Bind, kind, wider.as_deref().unwrap_or(body), || {
+                    let text = bound.map(|b| b.text);
                     let formats = parts.shorts()?;
                     let values = parts.values()?.into_iter().map(|v| v.map(<[u8]>::to_vec)).collect();
                     Ok(Request::Bind { portal: lossy(portal), text, formats, values })
@@ -217,23 +234,25 @@ impl<R: Read> Upward<'_, R> {
             }
             b'E' => {
                 let portal = parts.raw_text()?;
-                let text = lock(&self.server.shared.state).flow.portal(portal);
-                self.consult(Asked::Execute, kind, body, || {
-                    Ok(Request::Execute { portal: lossy(portal), text })
+                let bound = lock(&self.server.shared.state).flow.portal(portal);
+                let addition = bound.as_ref().and_then(|b| b.addition);
+                self.consult_about(Asked::Execute, addition, kind, body, || {
+                    Ok(Request::Execute { portal: lossy(portal), text: bound.map(|b| b.text) })
                 })
             }
             b'C' => {
                 let (what, name) = (parts.byte()?, parts.raw_text()?);
                 lock(&self.server.shared.state).flow.close(what, name);
-                self.server.send(Asked::Close, false, kind, body)
+                self.server.send(Asked::Close, Sent::default(), kind, body)
             }
-            _ => self.server.send(Asked::Describe, false, kind, body),
+            _ => self.server.send(Asked::Describe, Sent::default(), kind, body),
         }
     }
 
     fn parse(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
         let mut parts = Body { bytes: body };
-        let (name, statement) = (parts.raw_text()?, lossy(parts.raw_text()?));
+        let (name, bytes) = (parts.raw_text()?, parts.raw_text()?);
+        let (statement, is_exact) = (lossy(bytes), std::str::from_utf8(bytes).is_ok());
         let types = parts.bytes;
         let request = || {
             let count = parts.short()?;
@@ -244,12 +263,22 @@ impl<R: Read> Upward<'_, R> {
         if let Verdict::Refuse(error) = verdict.1 {
             return self.refuse(&error, false);
         }
-        lock(&self.server.shared.state).flow.parse(name, &statement);
-        match verdict.1 {
-            Verdict::Replace(text) => {
+        let mut sent = Sent { number: self.number, ..Sent::default() };
+        let replaced = match verdict.1 {
+            Verdict::Replace(text) => Some(text),
+            // In another encoding the text is not what the observer has seen.
+            Verdict::Widen { at, addition } if is_exact => {
+                sent.addition = Some(added(&statement, at, &addition));
+                Some(inserted(&statement, at, &addition))
+            }
+            Verdict::Pass | Verdict::Widen { .. } | Verdict::Precede(_) | Verdict::Refuse(_) => None,
+        };
+        lock(&self.server.shared.state).flow.parse(name, &statement, sent);
+        match replaced {
+            Some(text) => {
                 put(&mut self.server.writer, kind, &[name, &[0], text.as_bytes(), &[0], types].concat())
             }
-            Verdict::Pass | Verdict::Refuse(_) => put(&mut self.server.writer, kind, body),
+            None => put(&mut self.server.writer, kind, body),
         }
     }
 
@@ -259,8 +288,11 @@ impl<R: Read> Upward<'_, R> {
         request: impl FnOnce() -> io::Result<Request>,
     ) -> io::Result<(Option<Request>, Verdict)> {
         let shared = self.server.shared;
-        if shared.interest == Interest::Nothing || lock(&shared.state).flow.is_skipping() {
-            // In step, the end of a failed query is still to be seen; other requests are ignored.
+        self.number = 0;
+        let skips = || shared.interest.in_step() && lock(&shared.state).flow.is_skipping();
+        if shared.interest == Interest::Nothing || skips() {
+            // In step, the end of a failed query is still to be seen; other requests are ignored. Otherwise
+            // requests may be on their way that come after that end.
             return Ok((None, Verdict::Pass));
         }
         let request = request()?;
@@ -271,6 +303,8 @@ impl<R: Read> Upward<'_, R> {
                 return Ok((None, Verdict::Pass));
             }
         }
+        self.number = self.shown + 1;
+        self.shown = self.number;
         let mut beside = Beside { server: &mut self.server, place: Place::before(&request) };
         let verdict = lock(&shared.observer).request(&request, &mut beside);
         let awaited = shared.interest.in_step() && request.is_awaited();
@@ -281,6 +315,18 @@ impl<R: Read> Upward<'_, R> {
     fn consult(
         &mut self,
         asked: Asked,
+        kind: u8,
+        body: &[u8],
+        request: impl FnOnce() -> io::Result<Request>,
+    ) -> io::Result<()> {
+        self.consult_about(asked, None, kind, body, request)
+    }
+
+    /// The same, of a statement with an addition.
+    fn consult_about(
+        &mut self,
+        asked: Asked,
+        addition: Option<Addition>,
         kind: u8,
         body: &[u8],
         request: impl FnOnce() -> io::Result<Request>,
@@ -296,12 +342,33 @@ impl<R: Read> Upward<'_, R> {
             state.hold = matches!(asked, Asked::Query | Asked::Sync | Asked::Call);
             state.held = None;
         }
+        let mut sent = Sent { number: self.number, addition, ..Sent::default() };
         match verdict {
             Verdict::Replace(text) if asked == Asked::Query => {
-                self.server.send(asked, false, kind, format!("{text}\0").as_bytes())?;
+                self.server.send(asked, sent, kind, format!("{text}\0").as_bytes())?;
             }
-            Verdict::Pass | Verdict::Replace(_) => self.server.send(asked, false, kind, body)?,
-            Verdict::Refuse(_) if asked == Asked::Sync => self.server.send(asked, false, kind, body)?,
+            Verdict::Widen { at, addition } if asked == Asked::Query && std::str::from_utf8(body).is_ok() => {
+                let text = lossy(body.strip_suffix(&[0]).unwrap_or(body));
+                sent.addition = Some(added(&text, at, &addition));
+                let wider = inserted(&text, at, &addition);
+                self.server.send(asked, sent, kind, format!("{wider}\0").as_bytes())?;
+            }
+            Verdict::Precede(first) if asked == Asked::Query => {
+                let first = format!("{first}; ");
+                sent.preceded = true;
+                sent.addition =
+                    Some(Addition { at: 0, length: first.chars().count(), ..Addition::default() });
+                self.server.send(asked, sent, kind, &[first.as_bytes(), body].concat())?;
+            }
+            Verdict::Precede(first) if matches!(asked, Asked::Execute | Asked::Sync) => {
+                let number = self.number;
+                Beside { server: &mut self.server, place: Place::Within }.ask(&first, number)?;
+                self.server.send(asked, sent, kind, body)?;
+            }
+            Verdict::Pass | Verdict::Replace(_) | Verdict::Widen { .. } | Verdict::Precede(_) => {
+                self.server.send(asked, sent, kind, body)?;
+            }
+            Verdict::Refuse(_) if asked == Asked::Sync => self.server.send(asked, sent, kind, body)?,
             Verdict::Refuse(error) => {
                 lock(&self.server.shared.state).hold = false;
                 return self.refuse(&error, asked == Asked::Query || asked == Asked::Call);
@@ -351,7 +418,7 @@ impl<R: Read> Upward<'_, R> {
     }
 
     fn end_copy(&mut self, kind: u8, body: &[u8]) -> io::Result<()> {
-        self.server.send(Asked::CopyEnd, false, kind, body)?;
+        self.server.send(Asked::CopyEnd, Sent::default(), kind, body)?;
         match self.open.take() {
             Some(open) => {
                 let simple = open.is_simple();
@@ -388,4 +455,30 @@ fn lossy(bytes: &[u8]) -> String {
 
 fn text(parts: &mut Body<'_>) -> io::Result<std::sync::Arc<str>> {
     Ok(lossy(parts.raw_text()?).into())
+}
+
+/// A text with an addition.
+fn inserted(text: &str, at: usize, addition: &str) -> String {
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    [before, addition, after].concat()
+}
+
+/// What that adds, in characters.
+fn added(text: &str, at: usize, addition: &str) -> Addition {
+    let before = text.get(..at).unwrap_or(text);
+    Addition { at: before.chars().count(), length: addition.chars().count(), widens: true }
+}
+
+/// A Bind that asks for one more column, as text. `parts` is what follows the names of a `body`.
+fn with_format(body: &[u8], mut parts: Body<'_>) -> io::Result<Vec<u8>> {
+    parts.shorts()?;
+    parts.values()?;
+    let before = body.len() - parts.bytes.len();
+    let formats = parts.shorts()?;
+    // None, or one for all columns: a text has the same bytes in both formats.
+    if formats.len() < 2 {
+        return Ok(body.to_vec());
+    }
+    let count = i16::try_from(formats.len() + 1).map_err(|_| message::broken("too many columns"))?;
+    Ok([&body[..before], &count.to_be_bytes(), &body[before + 2..], &[0, 0]].concat())
 }

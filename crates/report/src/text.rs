@@ -14,7 +14,7 @@ use crate::svg::arrows::{arrows, is_bystander};
 use crate::unknown::{Hints, sentence};
 use crate::witness_view::WitnessView;
 use crate::{Subject, alike, everyday, titled};
-use anomalist_history::{History, TxnId};
+use anomalist_history::{History, TxnId, inert};
 use anomalist_level::{
     Anomaly, AnomalyKind, By, Certificate, Level, LevelVerdict, Mixed, Sought, Verdict, Witness,
 };
@@ -386,6 +386,7 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
         Some(format!("{drawing}  Evidence:\n{}", list(&rest)))
     });
     out.push_str(&drawn.unwrap_or_else(|| list(&view.txns)));
+    out.push_str(&statements(&view, columns));
     if let Some(proof) = proof {
         lines(&mut out, columns, proof);
         return out;
@@ -393,6 +394,19 @@ pub fn example_text(subject: &Subject<'_>, anomaly: &Anomaly, style: &Style) -> 
     for (i, Sentence { text: step, .. }) in steps.iter().enumerate() {
         let number = format!("  {:>w$}. ", i + 1, w = steps.len().to_string().len());
         out.push_str(&wrap(&number, width(&number), columns, step));
+    }
+    out
+}
+
+/// What the transactions of a view ran, of those whose recording says it.
+fn statements(view: &WitnessView<'_>, columns: usize) -> String {
+    let mut out = String::new();
+    for &t in view.txns.iter().take(MANY) {
+        let known = view.history.metadata().get(&t).and_then(|all| all.get("statements"));
+        if let Some(statements) = known {
+            let who = format!("  {} ran ", view.name(t));
+            out.push_str(&wrap(&who, 4, columns, &inert(statements)));
+        }
     }
     out
 }

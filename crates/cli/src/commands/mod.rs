@@ -10,6 +10,8 @@ pub mod explore;
 pub mod generate;
 pub mod levels;
 pub mod lint;
+#[cfg(feature = "postgres")]
+pub mod record;
 pub mod report;
 pub mod shell;
 pub mod shrink;

@@ -4,6 +4,7 @@
 //! Sync go out together, because parameters are sent as text and the server works out their types. What the
 //! server says about the transaction after each answer is what [`Connection::in_transaction`] reports.
 
+mod stream;
 mod values;
 mod wire;
 
@@ -15,6 +16,7 @@ use postgres_protocol::message::frontend;
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
+pub use stream::{LogStream, Logged};
 use wire::{Greeting, Wire, lost, reported};
 
 /// Statements that a session keeps prepared; beyond that all are given up and prepared again.

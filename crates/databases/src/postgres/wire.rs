@@ -28,7 +28,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    fn limit(&self, limit: Duration) -> io::Result<()> {
+    pub(super) fn limit(&self, limit: Duration) -> io::Result<()> {
         match self {
             Stream::Tcp(s) => s.set_read_timeout(Some(limit)).and(s.set_write_timeout(Some(limit))),
             Stream::Tls(s) => s.sock.set_read_timeout(Some(limit)).and(s.sock.set_write_timeout(Some(limit))),
@@ -71,10 +71,10 @@ impl Write for Stream {
 
 /// Messages over a stream.
 pub(super) struct Wire {
-    stream: Stream,
+    pub(super) stream: Stream,
     /// What is to be sent next.
     pub(super) out: BytesMut,
-    received: BytesMut,
+    pub(super) received: BytesMut,
 }
 
 /// What the server said when the session started.
@@ -207,7 +207,21 @@ fn local(_path: &str) -> io::Result<Stream> {
 
 /// A session, with TLS as `sslmode` wants it.
 pub(super) fn start(target: &Target) -> Result<(Wire, Greeting), Error> {
+    start_for(target, Purpose::Statements)
+}
+
+/// What a session is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Statements,
+    /// It streams what the database logs, and takes the commands of replication.
+    Replication,
+}
+
+/// A session for this purpose.
+pub(super) fn start_for(target: &Target, purpose: Purpose) -> Result<(Wire, Greeting), Error> {
     let mode = tls::mode(target, SslMode::Prefer);
+    let open = |target: &Target, encrypted: bool| open(target, encrypted, purpose);
     match mode {
         SslMode::Disable => open(target, false),
         SslMode::Allow => open(target, false).or_else(|_| open(target, true)),
@@ -219,7 +233,7 @@ pub(super) fn start(target: &Target) -> Result<(Wire, Greeting), Error> {
     }
 }
 
-fn open(target: &Target, encrypted: bool) -> Result<(Wire, Greeting), Error> {
+fn open(target: &Target, encrypted: bool, purpose: Purpose) -> Result<(Wire, Greeting), Error> {
     let mut stream = dial(target)?;
     if encrypted {
         stream = match stream {
@@ -229,7 +243,7 @@ fn open(target: &Target, encrypted: bool) -> Result<(Wire, Greeting), Error> {
         };
     }
     let mut wire = Wire { stream, out: BytesMut::new(), received: BytesMut::new() };
-    let greeting = log_in(target, &mut wire)?;
+    let greeting = log_in(target, &mut wire, purpose)?;
     wire.stream.limit(target.statement_timeout).map_err(lost)?;
     Ok((wire, greeting))
 }
@@ -251,7 +265,7 @@ fn encrypt(target: &Target, mut tcp: TcpStream) -> Result<Stream, Error> {
     Ok(Stream::Tls(Box::new(rustls::StreamOwned::new(session, tcp))))
 }
 
-fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
+fn log_in(target: &Target, wire: &mut Wire, purpose: Purpose) -> Result<Greeting, Error> {
     let user = target.parts.user.as_deref().unwrap_or("postgres");
     let mut parameters = vec![
         ("user", user),
@@ -260,6 +274,7 @@ fn log_in(target: &Target, wire: &mut Wire) -> Result<Greeting, Error> {
         ("application_name", target.parameter("application_name").unwrap_or("anomalist")),
     ];
     parameters.extend(target.parameter("options").map(|o| ("options", o)));
+    parameters.extend((purpose == Purpose::Replication).then_some(("replication", "database")));
     frontend::startup_message(parameters, &mut wire.out).map_err(lost)?;
     wire.send()?;
     let refused = |what: &str| Error::new(Kind::Unsupported, what.to_owned());
