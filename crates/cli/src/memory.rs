@@ -126,6 +126,15 @@ fn used() -> u64 {
     }
 }
 
+/// Bytes that may be used. Before the limit of the machine is found, as much as it leaves.
+pub fn allowed() -> u64 {
+    let machine = || of_machine().map_or(u64::MAX, |bytes| bytes / 100 * SHARE);
+    match limit() {
+        u64::MAX => machine(),
+        limit => limit,
+    }
+}
+
 /// Bytes that are allocated, for a command that keeps within its limit by itself.
 pub fn allocated() -> usize {
     HEAP.allocated()

@@ -51,8 +51,13 @@ impl Files {
     /// `piece`: bytes of a piece; 0: what is usual.
     pub fn new(paths: &[PathBuf], piece: u64) -> Result<Files, Error> {
         let piece = if piece == 0 { PIECE } else { piece };
-        let mut files =
-            Files { paths: paths.to_vec(), pieces: Vec::new(), stamps: Vec::new(), modified: Vec::new(), text: 0 };
+        let mut files = Files {
+            paths: paths.to_vec(),
+            pieces: Vec::new(),
+            stamps: Vec::new(),
+            modified: Vec::new(),
+            text: 0,
+        };
         for (file, path) in paths.iter().enumerate() {
             if path.as_os_str() == "-" {
                 let message = "standard input cannot be read by several workers: give a file";

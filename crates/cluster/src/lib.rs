@@ -20,8 +20,10 @@
 
 mod error;
 mod gather;
+mod handshake;
 mod input;
 mod judge;
+mod net;
 mod read;
 mod spill;
 mod stage;
@@ -29,16 +31,20 @@ mod totals;
 mod work;
 
 pub use error::Error;
+pub use net::Hosts;
 
 use anomalist_format::Format;
 use anomalist_history::History;
 use anomalist_level::{AnomalyKind, Judgement, Level};
 use anomalist_timestamp::offline::Findings;
 use anomalist_timestamp::{Mode, Tie};
+use std::any::Any;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use timely::CommunicationConfig;
+use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
+use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 
 /// What to check, and with what means. The same in every process, but for memory and the folder.
 pub struct Job {
@@ -133,15 +139,56 @@ pub fn run(job: &Arc<Job>, workers: NonZeroUsize) -> Result<Answer, Error> {
         workers => CommunicationConfig::Process(workers),
     };
     let (builders, others) = config.try_build().map_err(Error::Lost)?;
-    let (job, here) = (Arc::clone(job), workers.get());
-    let guards = timely::execute::execute_from(builders, others, timely::WorkerConfig::default(), move |worker| {
-        work::work(worker, &job, here)
+    let answer = execute(job, workers, builders, others)?;
+    answer.ok_or_else(|| Error::Lost("the first worker has no answer".to_owned()))
+}
+
+/// Checks as one of several processes, with so many workers in this one (as many as in each other). The
+/// first process has the answer.
+///
+/// If another process is lost, threads that wait for it are left behind: this process should end then.
+///
+/// # Errors
+/// If there is no answer, or another process is lost; see [`Error`].
+pub fn run_among(job: &Arc<Job>, workers: NonZeroUsize, hosts: &Hosts) -> Result<Option<Answer>, Error> {
+    let (losses, lost) = net::Losses::new();
+    let net::Connections { links, pulses } = net::connect(hosts, &losses)?;
+    let (sender, done) = std::sync::mpsc::channel();
+    let (job, process) = (Arc::clone(job), hosts.process);
+    let _threads = std::thread::spawn(move || {
+        let hooks = timely::communication::Hooks::default();
+        let here = ProcessBuilder::new_typed_vector(workers.get(), hooks.refill.clone(), hooks.spill.clone());
+        let built = initialize_networking_from_sockets(here, links, process, workers.get(), hooks);
+        let result = built.map_err(|error| Error::Lost(error.to_string())).and_then(|(builders, guard)| {
+            let builders = builders.into_iter().map(AllocatorBuilder::Tcp).collect();
+            execute(&job, workers, builders, Box::new(guard))
+        });
+        let _ = sender.send(result);
     });
-    let mut answer = None;
-    for result in guards.map_err(Error::Lost)?.join() {
-        if let Some(found) = result.map_err(|panic| Error::Lost(format!("a worker failed: {panic}")))?? {
-            answer = Some(found);
+    loop {
+        if let Ok(result) = done.try_recv() {
+            pulses.end();
+            return result;
+        }
+        if let Ok(error) = lost.recv_timeout(std::time::Duration::from_millis(20)) {
+            return Err(error);
         }
     }
-    answer.ok_or_else(|| Error::Lost("the first worker has no answer".to_owned()))
+}
+
+fn execute(
+    job: &Arc<Job>,
+    workers: NonZeroUsize,
+    builders: Vec<AllocatorBuilder>,
+    others: Box<dyn Any + Send>,
+) -> Result<Option<Answer>, Error> {
+    let (job, here) = (Arc::clone(job), workers.get());
+    let config = timely::WorkerConfig::default();
+    let guards =
+        timely::execute::execute_from(builders, others, config, move |worker| work::work(worker, &job, here));
+    let mut answer = None;
+    for result in guards.map_err(Error::Lost)?.join() {
+        answer = result.map_err(|panic| Error::Lost(format!("a worker failed: {panic}")))??.or(answer);
+    }
+    Ok(answer)
 }

@@ -96,7 +96,7 @@ impl Reader {
             rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
         }
         while !rest.is_empty() {
-            let end = rest.iter().position(|&b| b == b'\n').map_or(rest.len(), |i| i + 1);
+            let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |i| i + 1);
             let (line, others) = rest.split_at(end);
             rest = others;
             let seq = seq(*number, *next);
@@ -105,7 +105,8 @@ impl Reader {
                 Ok(Item::Blank) => {}
                 Ok(Item::Header { ends, end, initial }) => {
                     self.totals.announced |= ends;
-                    self.totals.ended = end.map_or(self.totals.ended, |n| Some(self.totals.ended.unwrap_or(0) + n));
+                    self.totals.ended =
+                        end.map_or(self.totals.ended, |n| Some(self.totals.ended.unwrap_or(0) + n));
                     if initial {
                         self.totals.headers.push((seq, String::from_utf8_lossy(line).into_owned()));
                     }
@@ -174,7 +175,7 @@ fn before(piece: &Piece, files: &Files) -> Result<u64, Error> {
     let whole = Piece { range: Some(0..range.start), ..piece.clone() };
     let (mut lines, mut count) = (files.open(&whole)?, 0);
     while let Some(text) = lines.next_block()? {
-        count += text.iter().filter(|&&b| b == b'\n').count() as u64;
+        count += memchr::memchr_iter(b'\n', text).count() as u64;
     }
     Ok(count)
 }

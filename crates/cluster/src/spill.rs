@@ -26,9 +26,11 @@ fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
 }
 
 impl Spill {
-    /// In a folder of this name, which must not exist.
+    /// In a folder of this name, which must not exist: files of another run would be appended to.
     pub fn new(folder: PathBuf, parts: usize) -> Result<Spill, Error> {
-        std::fs::create_dir_all(&folder).map_err(|error| failed("cannot make", &folder, &error))?;
+        let above = folder.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let made = above.and_then(|()| std::fs::create_dir(&folder));
+        made.map_err(|error| failed("cannot make", &folder, &error))?;
         Ok(Spill { folder, parts: (0..parts).map(|_| Part::default()).collect(), held: 0 })
     }
 

@@ -153,6 +153,16 @@ pub(crate) fn run(
     first.map_or(Ok(exchanged), Err)
 }
 
+/// A panic of one worker would leave the others waiting: it is a failure like others.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    result.unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(Error::Lost(format!("a worker failed: {message}")))
+    })
+}
+
 fn exchange(
     worker: &mut Worker,
     produce: &mut impl FnMut(&mut Outbox) -> Result<bool, Error>,
@@ -185,7 +195,7 @@ fn exchange(
             let result = match parcel.label {
                 FAILED => decode::<Error>(&parcel.bytes).and_then(Err),
                 _ if failed.is_some() => Ok(()),
-                _ => consume(parcel),
+                _ => guarded(|| consume(parcel)),
             };
             if let Err(error) = result {
                 failed.get_or_insert(error);
@@ -196,7 +206,7 @@ fn exchange(
     let mut out = Outbox { own: worker.index(), ..Outbox::default() };
     let mut more = true;
     while more && failed.is_none() {
-        match produce(&mut out) {
+        match guarded(|| produce(&mut out)) {
             Ok(goes_on) => more = goes_on,
             Err(error) => {
                 out.parcels.clear();

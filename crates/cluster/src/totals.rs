@@ -97,9 +97,8 @@ impl Totals {
 
     /// Fails if the whole is not what a reader of the file would take.
     pub fn check(&self, name: &str) -> Result<(), Error> {
-        let refused = |message: String| {
-            Err(Error::Input(Diagnostic::error(name, Place::File, message).to_string()))
-        };
+        let refused =
+            |message: String| Err(Error::Input(Diagnostic::error(name, Place::File, message).to_string()));
         if self.announced {
             match self.ended {
                 None => return refused("the recording was cut off: its end marker is missing".to_owned()),

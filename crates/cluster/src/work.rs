@@ -66,7 +66,11 @@ impl Site<'_> {
     /// Fails if a part with so many bytes of records does not fit into this worker's share of memory.
     pub fn allows(&self, records: u64) -> Result<(), Error> {
         let (needed, limit) = (records * GROWTH, self.job.memory / self.here as u64);
-        if needed <= limit { Ok(()) } else { Err(Error::Memory { needed: needed * self.here as u64, limit: self.job.memory }) }
+        if needed <= limit {
+            Ok(())
+        } else {
+            Err(Error::Memory { needed: needed * self.here as u64, limit: self.job.memory })
+        }
     }
 
     pub fn tell(&self, stage: &'static str, done: usize, of: usize) {

@@ -65,7 +65,8 @@ struct Piece {
 impl Piece {
     fn new(mut file: File, range: Range<u64>) -> std::io::Result<Piece> {
         let Range { start, end } = range;
-        let mut piece = Piece { file: file.try_clone()?, at: start, end, ahead: Vec::new(), done: start >= end };
+        let mut piece =
+            Piece { file: file.try_clone()?, at: start, end, ahead: Vec::new(), done: start >= end };
         if start > 0 && !piece.done {
             // A line begins here if the byte before is the end of one.
             file.seek(SeekFrom::Start(start - 1))?;
@@ -136,7 +137,9 @@ mod tests {
         for round in 0..200 {
             let mut text = Vec::new();
             for i in 0..rng.usize(0..30) {
-                text.extend_from_slice("x".repeat(rng.usize(0..if round % 9 == 0 { 40_000 } else { 9 })).as_bytes());
+                text.extend_from_slice(
+                    "x".repeat(rng.usize(0..if round % 9 == 0 { 40_000 } else { 9 })).as_bytes(),
+                );
                 text.extend_from_slice(format!("{i}\n").as_bytes());
             }
             if rng.bool() {

@@ -441,9 +441,8 @@ impl Making {
             operations.push((MADE_UP, Mop { kind: OpKind::Write, key, cell }));
         }
         columns.mops.extend(operations.iter().map(|(_, mop)| *mop));
-        let name = |bytes: &[u8], columns: &mut Columns| {
-            Cursor::new(bytes).name(columns).ok_or(PartError::Damaged)
-        };
+        let name =
+            |bytes: &[u8], columns: &mut Columns| Cursor::new(bytes).name(columns).ok_or(PartError::Damaged);
         let session = name(record.session, columns)?;
         let id = group.iter().find_map(|record| record.id).map(|id| name(id, columns)).transpose()?;
         let facts = Facts {
