@@ -36,7 +36,7 @@ const ALIVE: u8 = b'.';
 const DONE: u8 = b'!';
 
 /// The processes of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Hosts {
     /// The address of each, `host:port`, in the same order everywhere.
     pub addresses: Vec<String>,

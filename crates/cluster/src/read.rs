@@ -164,7 +164,7 @@ fn malformed(
         column: u32::try_from(fault.at + 1).unwrap_or(u32::MAX),
     };
     let name = files.path(piece).display().to_string();
-    let mut found = Diagnostic::error(name, place, fault.message.clone()).snippet(line);
+    let mut found = Diagnostic::error(name, place, fault.message.clone()).snippet(line.trim_ascii_end());
     found.help = fault.help.map(str::to_owned);
     Ok(Error::Input(found.to_string()))
 }

@@ -97,7 +97,6 @@ impl Input {
         Input { name: name.to_owned(), source: Source::Memory(logs) }
     }
 
-    /// What a reader gives.
     pub(crate) fn from_reader(name: &str, reader: impl Read + Send + 'static) -> Result<Input, ReadError> {
         let stream = Stream::new(reader, &Arc::new(AtomicU64::new(0)))
             .map_err(|source| ReadError::Io { file: name.to_owned(), source })?;
