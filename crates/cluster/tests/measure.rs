@@ -1,4 +1,5 @@
-//! How fast, and in how much memory: `cargo test -p anomalist-cluster --test measure -- --ignored --nocapture`.
+//! How fast, and in how much memory:
+//! `cargo test -p anomalist-cluster --test measure -- --ignored --nocapture`.
 //! `ANOMALIST_OPERATIONS`, `ANOMALIST_WORKERS` and `ANOMALIST_MEMORY` (bytes) say what.
 
 #![allow(clippy::unwrap_used)]
