@@ -83,6 +83,8 @@ fn records_of(
     if unnamed.is_empty() {
         return Ok(found);
     }
+    // Blocks come from several readers.
+    unnamed.sort_unstable();
     // What has no name of its own is called by its rank in its session, which only the session shows.
     let part = load(site, whole, spill, (label, workers), MakeUp::Nothing)?;
     for record in blocks.all().iter().flat_map(|block| records(block)) {

@@ -54,7 +54,7 @@ impl Totals {
         let starts = transaction.stamps().is_none_or(|stamps| stamps.has_start());
         self.without_start += u64::from(!aborted && !starts);
         self.unnumbered += u64::from(!aborted && !transaction.has_number());
-        self.sets |= transaction.is_in_sets();
+        self.sets |= transaction.sees_a_set();
         let shows = transaction.shows();
         self.shows = [self.shows[0] | shows[0], self.shows[1] | shows[1]];
         let mut name = Vec::new();

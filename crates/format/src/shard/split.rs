@@ -104,9 +104,9 @@ impl Transaction<'_> {
         self.recorded.facts.number.is_some()
     }
 
-    /// It has an id for snapshots, or its snapshot is a set of such.
-    pub fn is_in_sets(&self) -> bool {
-        self.recorded.facts.snapshot.is_some() || self.recorded.facts.xid.is_some()
+    /// Its snapshot is a set of transactions.
+    pub fn sees_a_set(&self) -> bool {
+        self.recorded.facts.snapshot.is_some()
     }
 
     /// How many operations it has.
