@@ -59,9 +59,7 @@ impl Totals {
         self.shows = [self.shows[0] | shows[0], self.shows[1] | shows[1]];
         let mut name = Vec::new();
         transaction.put_session(&mut name);
-        if !self.sessions.contains_key(&name) {
-            self.sessions.insert(name, seq);
-        }
+        self.sessions.entry(name).or_insert(seq);
     }
 
     pub fn to_send(&self) -> Counted {

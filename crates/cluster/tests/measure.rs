@@ -2,7 +2,7 @@
 //! `cargo test -p anomalist-cluster --test measure -- --ignored --nocapture`.
 //! `ANOMALIST_OPERATIONS`, `ANOMALIST_WORKERS` and `ANOMALIST_MEMORY` (bytes) say what.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use anomalist_cluster::{Job, run};
 use anomalist_level::{Level, Verdict};
