@@ -14,6 +14,8 @@ pub(crate) struct Totals {
     pub aborted: u64,
     pub indeterminate: u64,
     pub operations: u64,
+    /// Transactions with timestamps.
+    pub stamped: u64,
     /// Transactions that did not abort and have no timestamps; those with a commit and no start; those
     /// without a number in their session.
     pub unstamped: u64,
@@ -50,6 +52,7 @@ impl Totals {
         self.aborted += u64::from(aborted);
         self.indeterminate += u64::from(outcome == Outcome::Indeterminate);
         self.operations += transaction.len() as u64;
+        self.stamped += u64::from(transaction.stamps().is_some());
         self.unstamped += u64::from(!aborted && transaction.stamps().is_none());
         let starts = transaction.stamps().is_none_or(|stamps| stamps.has_start());
         self.without_start += u64::from(!aborted && !starts);
@@ -73,6 +76,7 @@ impl Totals {
         self.aborted += totals.aborted;
         self.indeterminate += totals.indeterminate;
         self.operations += totals.operations;
+        self.stamped += totals.stamped;
         self.unstamped += totals.unstamped;
         self.without_start += totals.without_start;
         self.unnumbered += totals.unnumbered;

@@ -168,7 +168,7 @@ fn suits(totals: &Totals) -> Result<(), Error> {
         let message = "snapshots that are sets of transactions are not judged by several workers yet";
         return Err(Error::Unsupported(message.to_owned()));
     }
-    if totals.unstamped > 0 || totals.transactions == totals.aborted {
+    if totals.unstamped > 0 || totals.stamped == 0 {
         let message = "the history has no timestamps: some transaction has none";
         return Err(Error::Unsupported(message.to_owned()));
     }
