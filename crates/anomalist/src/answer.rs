@@ -36,6 +36,16 @@ pub struct Found {
 }
 
 impl Found {
+    /// What was found out elsewhere about the levels that must hold, and others.
+    pub fn new(
+        judgement: Judgement,
+        violations: Vec<(Mode, Findings)>,
+        timing: Timing,
+        required: Vec<Level>,
+    ) -> Found {
+        Found { judgement, violations, timing, required, declared: false, stopped: false }
+    }
+
     /// With its history, for reports.
     pub fn subject<'a>(&'a self, history: &'a History) -> Subject<'a> {
         Subject {

@@ -96,6 +96,12 @@ impl History {
         History { recording, facts, reading: Duration::ZERO, warnings: Vec::new() }
     }
 
+    /// Some transactions of a history that is too large to be held, and what the whole consists of.
+    pub fn excerpt(history: Transactions, facts: HistoryFacts) -> History {
+        let recording = Recording::Plain { history: Box::new(history), unexplained: 0 };
+        History { recording, facts, reading: Duration::ZERO, warnings: Vec::new() }
+    }
+
     /// The same under another name and format, which explanations begin with.
     pub fn named(mut self, name: &str, format: &str) -> History {
         name.clone_into(&mut self.facts.path);

@@ -182,6 +182,13 @@ fn used() -> u64 {
     }
 }
 
+/// Bytes that may be used.
+#[cfg(feature = "cluster")]
+pub fn allowed() -> u64 {
+    look_up();
+    limit()
+}
+
 /// Bytes that are allocated, for a command that keeps within its limit by itself.
 pub fn allocated() -> usize {
     HEAP.allocated()

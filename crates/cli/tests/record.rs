@@ -36,13 +36,13 @@ fn a_lost_update_is_recorded_and_named() {
     std::fs::write(&script, checkout).unwrap();
     let both = format!("'{psql}' -q -f '{script}' & '{psql}' -q -f '{script}'; wait");
     let run = shell(&format!("\"$ANOMALIST\" record --json --to '{url}' -o '{file}' -- sh -c \"{both}\""));
-    run.expect(0);
+    let run = run.expect(0);
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     let document: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     assert_eq!((&document["committed"], &document["others"]), (&2.into(), &0.into()), "{said}");
     assert_eq!(document["reads"]["initial"], 2, "{said}");
     let check = anomalist(&["check", &file, "--version-numbers", "--level", "snapshot-isolation"]);
-    check.expect(1);
+    let check = check.expect(1);
     let said = String::from_utf8_lossy(&check.stdout).into_owned();
     assert!(said.contains("SELECT n FROM stock WHERE id = ?") && said.contains("ran"), "{said}");
     anomalist(&["check", &file, "--version-numbers", "--level", "read-committed"]).expect(0);

@@ -32,6 +32,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("http", 0),
     ("proxy", 0),
     ("client", 4),
+    ("cluster", 4),
     ("databases", 5),
     ("lab", 6),
     ("over", 6),

@@ -97,7 +97,7 @@ impl Input {
         Input { name: name.to_owned(), source: Source::Memory(logs) }
     }
 
-    fn from_reader(name: &str, reader: impl Read + Send + 'static) -> Result<Input, ReadError> {
+    pub(crate) fn from_reader(name: &str, reader: impl Read + Send + 'static) -> Result<Input, ReadError> {
         let stream = Stream::new(reader, &Arc::new(AtomicU64::new(0)))
             .map_err(|source| ReadError::Io { file: name.to_owned(), source })?;
         Ok(Input { name: name.to_owned(), source: Source::Stream(stream) })

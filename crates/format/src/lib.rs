@@ -26,6 +26,7 @@ mod detect;
 mod diagnostic;
 mod input;
 mod load;
+pub mod shard;
 mod stream;
 #[cfg(test)]
 mod testing;

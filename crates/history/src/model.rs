@@ -240,6 +240,12 @@ impl History {
         self.outcome[t.index()]
     }
 
+    /// The same, in which these transactions are known to have committed.
+    pub fn with_committed(mut self, txns: &[TxnId]) -> History {
+        txns.iter().for_each(|t| self.outcome[t.index()] = Outcome::Committed);
+        self
+    }
+
     /// Where a transaction stands in the input: its rank among all transactions. A hint at commit order,
     /// never a fact.
     #[inline]

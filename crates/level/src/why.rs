@@ -131,6 +131,8 @@ reasons! {
     },
     /// Some snapshots do not contain one another.
     ForkedSnapshots "forked-snapshots",
+    /// Several workers do not judge by values yet.
+    NotByWorkers "not-by-workers",
     /// Nothing was judged by timestamps.
     NoTimestamps "not-by-timestamps",
     /// None was found, and no level forbids the anomaly, so none proves its absence.

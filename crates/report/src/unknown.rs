@@ -190,6 +190,7 @@ fn stamped(why: &Why) -> Option<String> {
             "some snapshots do not contain one another, so they are not snapshots of one order of commits"
                 .to_owned()
         }
+        Why::NotByWorkers => "several workers decide levels by timestamps alone".to_owned(),
         Why::NoTimestamps => "nothing was judged by timestamps".to_owned(),
         _ => return None,
     })

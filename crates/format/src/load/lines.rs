@@ -100,14 +100,7 @@ pub(crate) fn parallel_blocks<T: Default + Send>(
         block.lines = newlines(text);
         parse(text, &mut block.parsed);
     };
-    let mut blocks = Blocks {
-        reader: input.into_reader(options)?,
-        cut,
-        rest: Vec::new(),
-        size: FIRST_BLOCK,
-        at_end: false,
-        pending: None,
-    };
+    let mut blocks = Blocks::new(input.into_reader(options)?, cut);
     let threads = options.threads.get();
     let alone = if threads == 1 { usize::MAX } else { BLOCKS_ALONE };
     let mut block = Block::default();
@@ -197,7 +190,7 @@ fn work<T: Default>(feed: &Mutex<Feed<T>>, turns: &Sender<Turn<T>>, parse: &impl
 
 /// Some whole pieces, and what was made of them. It travels in a circle, so that its memory is used again.
 #[derive(Default)]
-struct Block<T> {
+pub(crate) struct Block<T> {
     bytes: Vec<u8>,
     length: usize,
     consumed: u64,
@@ -206,7 +199,7 @@ struct Block<T> {
 }
 
 /// Cuts an input into blocks of whole pieces.
-struct Blocks {
+pub(crate) struct Blocks {
     reader: Reader,
     cut: Cut,
     /// The beginning of the next block: what followed the last whole piece.
@@ -218,7 +211,18 @@ struct Blocks {
     pending: Option<ReadError>,
 }
 
+impl<T> Block<T> {
+    /// The pieces.
+    pub fn text(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
 impl Blocks {
+    pub fn new(reader: Reader, cut: Cut) -> Blocks {
+        Blocks { reader, cut, rest: Vec::new(), size: FIRST_BLOCK, at_end: false, pending: None }
+    }
+
     fn too_long(&self, length: usize) -> ReadError {
         let place = Place::Byte(self.reader.produced() - length as u64);
         let message = format!("a line of more than {LONGEST} bytes begins here");
@@ -226,7 +230,7 @@ impl Blocks {
     }
 
     /// The next block, in the memory of a used one. Its bytes keep their length, which saves clearing them.
-    fn next<T>(&mut self, mut block: Block<T>) -> Result<Option<Block<T>>, ReadError> {
+    pub fn next<T>(&mut self, mut block: Block<T>) -> Result<Option<Block<T>>, ReadError> {
         if let Some(error) = self.pending.take() {
             self.at_end = true;
             return Err(error);

@@ -88,8 +88,8 @@ impl<'a> Reading<'a> {
         }
         let history = builder.finish_on(self.options.threads);
         let history = history.map_err(|source| ReadError::TooLarge { file: self.name.clone(), source })?;
-        match two_kinds(&history) {
-            Some(mixed) => Err(ReadError::Malformed(vec![mixed.diagnostic(&history, &self.name)])),
+        match refuse_two_kinds(&history, &self.name) {
+            Some(mixed) => Err(ReadError::Malformed(vec![mixed])),
             None => Ok(Loaded {
                 history,
                 format: self.format,
@@ -98,6 +98,11 @@ impl<'a> Reading<'a> {
             }),
         }
     }
+}
+
+/// What is wrong with a history that has a key which is both a list and a register.
+pub(crate) fn refuse_two_kinds(history: &History, file: &str) -> Option<Diagnostic> {
+    two_kinds(history).map(|mixed| mixed.diagnostic(history, file))
 }
 
 /// A key that is a register to one transaction and a list to another.

@@ -206,6 +206,11 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
+    /// Notes what other parts of the history show: that there are lists, that there are registers.
+    pub fn expect(&mut self, shows: [bool; 2]) {
+        [self.lists, self.registers] = shows;
+    }
+
     /// The history's value of a parsed one.
     #[inline]
     pub fn value(&mut self, columns: &mut Columns, value: Value) -> Value {

@@ -37,6 +37,22 @@ pub fn judge(
     budget: &Budget<'_>,
 ) -> Option<(Judgement, Vec<(Mode, Findings)>)> {
     history.stamps()?;
+    let find = |mode| {
+        let found = find(history, Rule { mode, tie: request.tie }, LISTED, request.threads, budget);
+        found.ok().flatten()
+    };
+    Some(conclude(history, request, history.without_start(), find))
+}
+
+/// Decides levels by what was found in each mode (`None`: the search was ended). The history need not be the
+/// whole: the transactions of the listed violations will do. `without_start` transactions of the whole have
+/// no start timestamp.
+pub fn conclude(
+    history: &History,
+    request: &ByStamps,
+    without_start: usize,
+    mut find: impl FnMut(Mode) -> Option<Findings>,
+) -> (Judgement, Vec<(Mode, Findings)>) {
     let mut judgement = Judgement::default();
     let mut all = Vec::new();
     for mode in [Mode::Si, Mode::Ser] {
@@ -45,14 +61,13 @@ pub fn judge(
         if levels.is_empty() {
             continue;
         }
-        let untimed = if mode == Mode::Si { history.without_start() } else { 0 };
+        let untimed = if mode == Mode::Si { without_start } else { 0 };
         if untimed > 0 {
             let why = Why::NoStart { transactions: untimed };
             judgement.levels.extend(levels.iter().map(|&l| verdict(l, Verdict::Unknown(why.clone()))));
             continue;
         }
-        let found = find(history, Rule { mode, tie: request.tie }, LISTED, request.threads, budget);
-        let Ok(Some(found)) = found else {
+        let Some(found) = find(mode) else {
             judgement.levels.extend(levels.iter().map(|&l| verdict(l, Verdict::Unknown(Why::Stopped))));
             continue;
         };
@@ -84,7 +99,7 @@ pub fn judge(
     }
     judgement.levels.sort_by_key(|l| request.levels.iter().position(|&level| level == l.level));
     judgement.anomalies.sort_by_key(|a| a.kind);
-    Some((judgement, all))
+    (judgement, all)
 }
 
 fn verdict(level: Level, verdict: Verdict) -> LevelVerdict {

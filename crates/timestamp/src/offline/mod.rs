@@ -37,7 +37,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use timeline::Timeline;
 
-pub use judge::{ByStamps, LISTED, judge};
+pub use judge::{ByStamps, LISTED, conclude, judge};
+pub use open::{Doubts, doubts};
 pub use proof::certificate;
 
 /// What a check by timestamps found.
@@ -161,15 +162,20 @@ fn find_in(
         false => run.check(&timeline)?,
         true => open::resolve(&mut timeline, run)?,
     };
+    tidy(&timeline, &mut found.listed, limit);
+    Ok(Some(found))
+}
+
+/// Puts violations in their order, leaves out those beyond the limit, and says what was read instead.
+fn tidy(timeline: &Timeline<'_>, listed: &mut Vec<Violation>, limit: usize) {
     // Ranges came in order of their keys; INT goes by commit.
-    found.listed.sort_by_key(|v| (v.axiom, (v.axiom == Axiom::Int).then(|| (timeline.place(v.txn), v.read))));
+    listed.sort_by_key(|v| (v.axiom, (v.axiom == Axiom::Int).then(|| (timeline.place(v.txn), v.read))));
     let mut kept = [0; Axiom::ALL.len()];
-    found.listed.retain(|v| {
+    listed.retain(|v| {
         kept[v.axiom as usize] += 1;
         kept[v.axiom as usize] <= limit
     });
-    explain::classify(&timeline, &mut found.listed);
-    Ok(Some(found))
+    explain::classify(timeline, listed);
 }
 
 /// How to check.

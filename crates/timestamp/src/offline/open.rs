@@ -19,10 +19,10 @@ use super::careful::Seat;
 use super::events::{Event, Part};
 use super::key::{Checker, appended};
 use super::timeline::Timeline;
-use super::{Findings, Run};
-use crate::{Axiom, Footprint, Violation, asked};
-use anomalist_history::{KeyId, OpId, TxnId, Value};
-use anomalist_level::OutOfBudget;
+use super::{Findings, Run, tidy};
+use crate::{Axiom, Footprint, Rule, Violation, asked};
+use anomalist_history::{History, KeyId, OpId, TxnId, Value};
+use anomalist_level::{Budget, OutOfBudget};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Operations looked at while choices are tried.
@@ -55,6 +55,50 @@ pub(crate) fn resolve(timeline: &mut Timeline<'_>, run: Run<'_>) -> Result<Findi
     Ok(found)
 }
 
+/// What one round finds out; see [`doubts`].
+#[derive(Clone, Debug, Default)]
+pub struct Doubts {
+    /// Every violation if just the committed transactions count, but for the doubtful reads.
+    pub found: Findings,
+    /// Reads that are wrong so far, each with those transactions of unknown outcome one of which must have
+    /// committed if it is right.
+    pub open: Vec<(Violation, Vec<TxnId>)>,
+}
+
+/// One round of the above for a part of a history, in which a transaction that is certain to have committed
+/// counts as committed; who has all parts draws the conclusions. At most `limit` of the violations of each
+/// axiom are listed, and all doubtful reads. `None` if the history has no timestamps.
+pub fn doubts(
+    history: &History,
+    rule: Rule,
+    limit: usize,
+    budget: &Budget<'_>,
+) -> Result<Option<Doubts>, OutOfBudget> {
+    let Some(timeline) = Timeline::new(history, rule) else { return Ok(None) };
+    let any_open = timeline.counts.contains(&false);
+    let all = if any_open { usize::MAX } else { limit };
+    let run = Run { limit: all, threads: 1, ranges: 1 + history.op_count() / super::OPS_PER_RANGE, budget };
+    let mut found = run.check(&timeline)?;
+    let mut open = Vec::new();
+    if any_open && found.count(Axiom::Ext) > 0 {
+        open = Asked::new(&timeline, &found).all(&found, run)?;
+        leave_out(&mut found, &open);
+    }
+    tidy(&timeline, &mut found.listed, limit);
+    let mut reads: Vec<Violation> = open.iter().map(|(violation, _)| *violation).collect();
+    super::explain::classify(&timeline, &mut reads);
+    open.iter_mut().zip(reads).for_each(|((violation, _), classified)| *violation = classified);
+    Ok(Some(Doubts { found, open }))
+}
+
+/// Takes doubtful reads out of what was found.
+fn leave_out(found: &mut Findings, open: &[(Violation, Vec<TxnId>)]) {
+    let reads: FxHashSet<(TxnId, Option<KeyId>)> = open.iter().map(|(v, _)| (v.txn, v.key)).collect();
+    found.listed.retain(|v| v.axiom != Axiom::Ext || !reads.contains(&(v.txn, v.key)));
+    found.counts[Axiom::Ext as usize] -= open.len() as u64;
+    found.open = open.len() as u64;
+}
+
 fn breaks_more_than_sessions(found: &Findings) -> bool {
     Axiom::ALL.iter().any(|&axiom| !matches!(axiom, Axiom::Tie | Axiom::Session) && found.count(axiom) > 0)
 }
@@ -82,11 +126,8 @@ fn propagate(timeline: &mut Timeline<'_>, run: Run<'_>) -> Result<Reached, OutOf
         if forced.is_empty() {
             let choice = asked.iter().map(|(_, one_of)| one_of).min_by_key(|one_of| one_of.len());
             let choice = choice.cloned().unwrap_or_default();
+            leave_out(&mut found, &asked);
             let open: Vec<Violation> = asked.into_iter().map(|(violation, _)| violation).collect();
-            let reads: FxHashSet<(TxnId, Option<KeyId>)> = open.iter().map(|v| (v.txn, v.key)).collect();
-            found.listed.retain(|v| v.axiom != Axiom::Ext || !reads.contains(&(v.txn, v.key)));
-            found.counts[Axiom::Ext as usize] -= open.len() as u64;
-            found.open = open.len() as u64;
             return Ok(Reached { found, open, choice });
         }
         for t in forced {

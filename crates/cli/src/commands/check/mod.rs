@@ -4,6 +4,8 @@
 //! budget of the one in work: what is known of it is shown, what comes after it is left out, and the exit
 //! status says that.
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod inference;
 mod outputs;
 mod within;
@@ -86,6 +88,9 @@ pub struct Flags {
     report: Option<PathBuf>,
     #[command(flatten)]
     documents: Documents,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: cluster::ClusterFlags,
 }
 
 /// A history and what was found out about it.
@@ -104,6 +109,8 @@ impl Judged {
 pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let style = terminal::style(global);
     let histories = load::runs(&flags.histories);
+    let histories =
+        if flags.is_one() { vec![histories] } else { histories.into_iter().map(|h| vec![h]).collect() };
     let mut several = histories.len() > 1;
     let annotate = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty());
     let keep = flags.json
@@ -116,12 +123,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     let mut done: Vec<Judged> = Vec::new();
     let mut unreadable = 0;
     let mut left_out = false;
-    for path in &histories {
-        let answer = if interrupt::is_requested() {
-            Err(Failure::Interrupted)
-        } else {
-            within::judge(path, flags, global)
-        };
+    for paths in &histories {
+        let answer =
+            if interrupt::is_requested() { Err(Failure::Interrupted) } else { judge(paths, flags, global) };
         let answers = match answer {
             Ok(answers) => answers,
             Err(failure @ (Failure::Input(_) | Failure::Malformed(..))) if several => {
@@ -130,7 +134,7 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
                 continue;
             }
             Err(Failure::Interrupted) if !done.is_empty() => {
-                terminal::tell(&format!("interrupted: {} and what follows are left out", path.shown()));
+                terminal::tell(&format!("interrupted: {} and what follows are left out", paths[0].shown()));
                 left_out = true;
                 break;
             }
@@ -149,6 +153,9 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
             }
             done.push(judged);
         }
+    }
+    if done.is_empty() && flags.is_one() {
+        return Ok(Exit::Holds);
     }
     let subjects: Vec<Subject<'_>> = done.iter().map(Judged::subject).collect();
     outputs.of_all(&subjects, global)?;
@@ -179,10 +186,29 @@ pub fn run(flags: &Flags, global: &Global) -> Result<Exit, Failure> {
     })
 }
 
+/// Judges what files hold that belong together.
+fn judge(paths: &[PathBuf], flags: &Flags, global: &Global) -> Result<Vec<Judged>, Failure> {
+    #[cfg(feature = "cluster")]
+    if let Some(workers) = flags.cluster.workers {
+        return cluster::judge(paths, workers, flags, global).map(|judged| judged.into_iter().collect());
+    }
+    let Some(path) = paths.first() else { return Ok(Vec::new()) };
+    within::judge(path, flags, global)
+}
+
 /// A further wish.
 type Wish<'h> = fn(Check<'h>) -> Check<'h>;
 
 impl Flags {
+    /// Whether all files together are one history.
+    fn is_one(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        if self.cluster.workers.is_some() {
+            return true;
+        }
+        false
+    }
+
     /// What is asked about a history.
     fn question<'h>(&self, history: &'h History, global: &Global) -> Result<Check<'h>, Failure> {
         let mut check = anomalist::check(history)
