@@ -128,7 +128,7 @@ where
     T: Serialize + for<'a> Deserialize<'a>,
 {
     let (first, peers) = (worker.index() == 0, worker.peers());
-    let mut told = None;
+    let mut answer = None;
     stage::run(
         worker,
         |out| {
@@ -138,11 +138,11 @@ where
             Ok(false)
         },
         |parcel| {
-            told = Some(decode(&parcel.bytes)?);
+            answer = Some(decode(&parcel.bytes)?);
             Ok(())
         },
     )?;
-    told.ok_or_else(|| Error::Lost("the first worker said nothing".to_owned()))
+    answer.ok_or_else(|| Error::Lost("the first worker said nothing".to_owned()))
 }
 
 fn round(

@@ -42,7 +42,7 @@ pub struct Hosts {
     pub addresses: Vec<String>,
     /// Which of them this one is, from 0.
     pub process: usize,
-    /// What all of them know, and nobody else.
+    /// The secret that all of them share.
     pub token: Vec<u8>,
 }
 
@@ -219,7 +219,7 @@ fn politely(stream: &TcpStream) -> Result<()> {
 }
 
 /// Waits for the processes that come after this one. Each that connects is heard on a thread of its own, so
-/// that a stranger who says nothing keeps nobody waiting.
+/// that a stranger that is silent delays none of them.
 fn await_others(
     listener: &TcpListener,
     hosts: &Hosts,

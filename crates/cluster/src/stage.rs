@@ -132,12 +132,12 @@ pub(crate) fn run(
     // Whether some worker failed. A failure that came as a parcel is known to all that consumed it, but not
     // one that happened after a worker had produced all.
     let own = encode(&failed)?;
-    let (mut told, peers) = (false, worker.peers());
+    let (mut sent, peers) = (false, worker.peers());
     let mut first: Option<Error> = failed;
     exchange(
         worker,
         &mut |out: &mut Outbox| {
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut sent, true) {
                 (0..peers).for_each(|to| out.put(to, 0, own.clone()));
             }
             Ok(false)

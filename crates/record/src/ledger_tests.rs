@@ -93,7 +93,7 @@ fn a_version_is_its_writers_and_otherwise_initial_or_unknown() {
     scene.logged(1, 99, 1, &[("1", Change::Updated)]);
     scene.logged(1, 101, 5, &[("1", Change::Updated), ("2", Change::Deleted), ("2", Change::Inserted)]);
     scene.logged(1, 102, 6, &[("2", Change::Deleted)]);
-    // Row 3 has no write by 101, 150 is nobody's, 2 is a frozen version.
+    // Row 3 has no write by 101, 150 is of no transaction, 2 is a frozen version.
     let reads = [("1", 99), ("2", 101), ("3", 101), ("4", 150), ("5", 2), ("6", 50)];
     scene.ended(Own::None, End::Committed, 9, &reads.map(|(key, writer)| (key, writer, true)));
     assert_eq!(

@@ -99,7 +99,7 @@ impl Log {
             if read.is_ok() || shared.stopping.load(Ordering::SeqCst) {
                 break;
             }
-            // Nobody listens any more if the writer has failed.
+            // The other end is gone if the writer has failed.
             if sender.send(Event::Gap).is_err() {
                 return;
             }

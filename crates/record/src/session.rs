@@ -206,7 +206,7 @@ impl Session {
             let mut transaction = open.transaction;
             transaction.end = end;
             transaction.completed = self.shared.now();
-            // Nobody listens any more when the recording has ended.
+            // The other end is gone when the recording has ended.
             let _ = self.sender.send(crate::ledger::Event::Ended(Box::new(transaction)));
         }
     }
