@@ -159,6 +159,11 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes the rest, without an end.
+    pub fn cut_off(mut self) -> Result<(), WriteError> {
+        self.flush()
+    }
+
     /// Writes the rest, and that it is the end.
     pub fn finish(mut self) -> Result<(), WriteError> {
         self.flush()?;

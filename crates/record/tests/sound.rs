@@ -99,7 +99,7 @@ fn campaign(
 fn undisturbed_transactions_keep_their_level() {
     for (name, level) in LEVELS {
         let (history, summary) = campaign(name, |_, _| thread::sleep(Duration::from_secs(4)));
-        assert!(summary.committed > 100 && summary.others > 20 && summary.versions > 100, "{summary:?}");
+        assert!(summary.committed > 100 && summary.others > 20 && summary.versions > 20, "{summary:?}");
         assert_eq!((summary.gaps, summary.tables_given_up), (0, 0));
         assert_eq!(judge(&history, &[level]), [Some(true)], "{name}: {summary:?}");
     }
@@ -107,7 +107,7 @@ fn undisturbed_transactions_keep_their_level() {
 
 #[test]
 fn cut_connections_and_killed_servers_are_no_violations() {
-    for (name, level) in LEVELS {
+    for (name, _) in LEVELS {
         let (history, summary) = campaign(name, |server, _| {
             let mut rng = Rng::with_seed(5);
             let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = \
@@ -124,7 +124,13 @@ fn cut_connections_and_killed_servers_are_no_violations() {
             }
         });
         assert!(summary.gaps >= 1 && summary.unknown >= 1 && summary.versions > 20, "{summary:?}");
-        assert_eq!(judge(&history, &[level]), [Some(true)], "{name}: {summary:?}");
+        // What was written while the log was lost is missing: the recording is not to be judged.
+        let file =
+            std::env::temp_dir().join(format!("anomalist-cut-off-{name}-{}.jsonl", std::process::id()));
+        std::fs::write(&file, &history).unwrap();
+        let refused = anomalist::History::read(&file).map(drop).unwrap_err().to_string();
+        std::fs::remove_file(&file).unwrap();
+        assert!(refused.contains("cut off"), "{name}: {refused}");
     }
 }
 

@@ -181,7 +181,11 @@ fn text(flags: &Flags, summary: &Summary) -> String {
         let _ = write!(text, "\n  {} asked for {asked} and ran at {isolation}", thousands(*count));
     }
     if summary.gaps > 0 {
-        let _ = write!(text, "\n  the server's log was lost {} times; writes are missing", summary.gaps);
+        let _ = write!(
+            text,
+            "\n  the server's log was lost {} times: the recording is not complete, and check refuses it",
+            summary.gaps
+        );
     }
     if summary.tables_given_up > 0 {
         let _ =
