@@ -233,9 +233,9 @@ impl Ledger {
         Ok(true)
     }
 
-    /// Writes the end of the recording. After a gap in the log there is none, so that the recording is read as
-    /// one that was cut off: a server that was killed gives transactions the numbers of lost ones again, and
-    /// what was read cannot be told apart from them.
+    /// Writes the end of the recording. After a gap in the log there is none, so that the recording is read
+    /// as one that was cut off: a server that was killed gives transactions the numbers of lost ones again,
+    /// so a version that was read may be of either.
     pub fn finish(self) -> Result<Summary, WriteError> {
         let mut summary = self.summary;
         summary.tables_given_up = self.given_up.len() as u64;
